@@ -1,0 +1,72 @@
+# The two commands are `make gate` and `make test`; README.md explains them. Everything lies in .venv, .cache and
+# ${XDG_CACHE_HOME:-~/.cache}/runtime_gate; nothing is installed anywhere else.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# Shims of version managers on PATH mislead ansible's search for interpreters and ansible-test.
+export PATH := $(BIN):$(shell printf %s "$$PATH" | tr : '\n' | grep -v /shims | paste -sd: -)
+export ANSIBLE_LOCALHOST_WARNING := False
+export ANSIBLE_INVENTORY_UNPARSED_WARNING := False
+
+N ?= 60
+
+.PHONY: help gate test unit cases catalogue differential real-daemons sanity lint clean venv
+
+help:
+	@echo 'make gate          audit of the embedded example cluster'
+	@echo 'make gate INVENTORY=hosts.yml [KUBECONFIG=…] [LIMIT=…] [CHECK=1] [ARGS="-K -u ops"]'
+	@echo '                   audit of real nodes; ends non-zero when a host fails'
+	@echo 'make test          every kind of test'
+	@echo 'make unit | cases | catalogue | differential N=300 | real-daemons | sanity | lint'
+	@echo 'make clean         removes .venv and .cache'
+
+venv: $(READY)
+
+$(READY): tests/requirements.txt tests/constraints.txt
+	@[ -x $(BIN)/python ] || { python=$$(tests/find_python.sh) && "$$python" -m venv $(VENV); }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt -c tests/constraints.txt
+	@# The checkout is an installed collection of this environment: its playbooks and ansible-doc work from any directory.
+	@collections=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ansible_collections/kubenode; \
+	  mkdir -p "$$collections" && ln -sfn $(CURDIR) "$$collections/runtime_gate"
+	@touch $@
+
+gate: $(READY)
+	@INVENTORY='$(INVENTORY)' KUBECONFIG='$(KUBECONFIG)' LIMIT='$(LIMIT)' CHECK='$(CHECK)' tests/gate.sh $(ARGS)
+
+test: $(READY)
+	@tests/system_packages.sh
+	@tests/run_all.sh lint unit cases catalogue differential real-daemons sanity
+
+unit: $(READY)
+	@mkdir -p .cache/coverage
+	$(BIN)/python -m coverage run --rcfile tests/coverage.ini -m pytest tests/unit
+	$(BIN)/python -m coverage report --rcfile tests/coverage.ini --fail-under=95
+
+cases: $(READY)
+	$(BIN)/python -m tests.cases_runner
+
+catalogue: $(READY)
+	$(BIN)/python -m tests.catalogue
+
+differential: $(READY)
+	$(BIN)/python -m tests.differential --pairs $(N)
+
+real-daemons: $(READY)
+	$(BIN)/python -m pytest tests/integration
+
+sanity: $(READY)
+	@tests/sanity.sh
+
+lint: $(READY)
+	$(BIN)/ansible-lint
+	$(BIN)/ruff check plugins tests
+	$(BIN)/antsibull-changelog lint
+	shellcheck roles/gate/files/rc-crosscheck.sh tests/*.sh .ci/run
+
+clean:
+	rm -rf .venv .cache

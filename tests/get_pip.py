@@ -1,0 +1,11 @@
+"""Stands in for get-pip.py, which ansible-test looks for on the network: pip comes with Python."""
+
+from __future__ import annotations
+
+import ensurepip
+import subprocess
+import sys
+
+ensurepip.bootstrap()
+arguments = [argument for argument in sys.argv[1:] if argument not in ("--no-setuptools", "--no-wheel")]
+sys.exit(subprocess.call([sys.executable, "-m", "pip", "install", *arguments]))
