@@ -1,0 +1,426 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Secrets stay on the node: every text is masked here before it leaves, and a text in doubt is withheld.
+
+A secret is recognised in two ways: by the *name* of its key, option or variable, and by its *content* (credentials in
+a URL, PEM blocks, bearer tokens, tokens of well-known shape). It is replaced by ``__RUNTIME_GATE_MASKED_<n>__``, n
+counted from 1 in file order. Tables, keys, handler names and line numbers are kept: the explanation needs them.
+
+After masking, a TOML text is scanned again and must be free of secrets with the same keys as before; otherwise it is
+withheld. A text that cannot be scanned at all (a Go template, a half-written file) is withheld too, unless
+:func:`is_harmless` holds. Runs on nodes: the standard library of Python 3.8 only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.toml_spans import (
+    Comment,
+    Document,
+    Entry,
+    Path,
+    TomlScanError,
+    scan_document,
+)
+
+PLACEHOLDER = re.compile(r"__RUNTIME_GATE_MASKED_([0-9]+)__")
+Span = t.Tuple[int, int]
+
+# Names. Compared in lower case without separators, so that identity_token, identityToken and IDENTITY-TOKEN are one.
+# "author" and "authority" are no secrets, "authorization" is.
+_SECRET_WORDS = (
+    r"passw|passphrase|pwd|secret|token|credential|auth(?!or(?!i[sz]))|apikey|accesskey|privatekey|joinkey"
+    r"|bearer|cookie|header|datastoreendpoint"
+)
+_SECRET_NAME = re.compile(_SECRET_WORDS)
+_SECRET_WORD = re.compile(r"(?:^|[^a-z0-9])(?:pass|creds?|pat|psk|sas|sig|jwt)(?:$|[^a-z0-9])")
+_KEY_NAME = re.compile(r"(?:^|[^a-z0-9]|[a-z0-9](?=K))keys?$", re.IGNORECASE)
+_PATH_NAME = re.compile(r"(?:files?|dirs?|paths?)$", re.IGNORECASE)
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
+# The children of these tables are named by people: [runtimes.token] is a handler, not a token.
+_NAMING_TABLES = frozenset(
+    ("plugins", "runtimes", "proxy_plugins", "stream_processors", "timeouts", "mirrors", "configs", "host")
+)
+_PLAIN_VALUES = frozenset(("", "true", "false", "null", "none"))
+
+# Content. The named group is what is masked.
+_CONTENT = re.compile(
+    # user information of a URL, up to the last @ of the word (a password may hold one)
+    r"""://(?P<url>[^\s"'`]+)@"""
+    # a proxy without scheme, user:password@host, but not an image digest name:tag@sha256:...
+    r"""|(?<![^\s"'`=,(])(?P<bare>[^\s:/@"'`=,]+:[^\s@/"'`]+)@(?!sha[0-9]+:)(?=[\w.\[])"""
+    r"""|\b(?i:bearer|basic|negotiate)\s+(?P<scheme>[A-Za-z0-9._~+/=-]{6,})"""
+    # name=value and name: value inside a longer text (a DSN, a query, a log line)
+    r"""|(?i:(?:passw|passphrase|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key|auth)"""
+    r"""[\w.-]*|\b(?:pwd|pass|sig))["'\\]*\s*[=:]\s*"""
+    r"""(?P<named>\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'&;,}]+)"""
+    r"""|(?P<pem>-----BEGIN[\s\S]*?(?:-----END[^-]*-----|\Z))"""
+    r"""|(?P<pem64>LS0tLS1CRUdJTi[A-Za-z0-9+/=\s]*)"""
+    r"""|\b(?P<shape>eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]+|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"""
+    r"""|dckr_pat_[\w-]{16,}|xox[abprs]-[\w-]{10,}|A[KS]IA[A-Z0-9]{16}|hv[sb]\.[\w-]{20,}|K10[0-9a-f]{16,}::\S+"""
+    r"""|[a-z0-9]{6}\.[a-z0-9]{16}\b)"""
+)
+# What _CONTENT needs to match at all; most strings have none of it.
+_CONTENT_HINT = re.compile(
+    r"@|-----BEGIN|LS0tLS1CRUdJTi|(?i:bearer|basic|negotiate)\s|(?i:passw|passphrase|secret|token|credential|key|auth)"
+    r"|pwd|pass|sig|eyJ|gh[pousr]_|github_pat_|glpat-|dckr_pat_|xox|A[KS]IA|hv[sb]\.|K10|\b[a-z0-9]{6}\.[a-z0-9]{16}\b"
+)
+_KEY_HINT = re.compile(r"@|-----BEGIN|LS0tLS1CRUdJTi|eyJ|gh[pousr]_|github_pat_|glpat-|dckr_pat_|xox|A[KS]IA|hv[sb]\.|K10")
+_MASKED_USER = re.compile(PLACEHOLDER.pattern + "@")
+_URL_IN_DOUBT = re.compile(r"://[\s\S]*@(?!sha[0-9]+:)")
+
+# Comments and unscannable texts: a word is enough.
+_DOUBTFUL = re.compile(
+    r"passw|passphrase|pwd|secret|token|credential|auth(?!or(?!i[sz]))|api.?key|access.?key|private.?key|bearer|cookie"
+    r"|header|\b(?:pass|creds?|sas|sig|jwt|psk|pat)\b|\bkeys?\s*=|-----BEGIN|LS0tLS1CRUdJTi",
+    re.IGNORECASE,
+)
+# Of comments: a key with its value, a value that holds nothing, a value that may go on in the next line.
+_ASSIGNED = re.compile(r"[\w\"'. -]+=\s*(.*)")
+_HARMLESS_VALUE = re.compile(r"""(?:true|false|["']{2}|["']/[^"']*["']|\[\s*\]|\{\s*\})?\s*(?:\#.*)?\Z""")
+_OPENS = re.compile(r"""\"\"\"|'''|[\[{]\s*\Z|[\[{,]\s*(?:\#.*)?\Z|-----BEGIN""")
+_TEMPLATE_ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_CONFIGURATION_LINE = re.compile(
+    r"""\s*(?:\#.*|\[[^\n]*|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[\w-]+|"[^"\n]*"|'[^'\n]*'))*\s*=.*"""
+    r"""|[\]\[}{,"'].*|[\w."-]*)$"""
+)
+_STRUCTURE = re.compile(r"^\s*(?:\[|[\w\"'.-]+\s*=)|\{\{", re.MULTILINE)
+
+_OPTION = re.compile(r"-{1,2}([A-Za-z][\w.-]*)(?:=([\s\S]*))?\Z")
+_ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]*)=([\s\S]*)\Z")
+_WORD = re.compile(r"""(?:[^\s"']|"[^"]*"?|'[^']*'?)+""")
+_QUOTED = re.compile(r"""\\?"(?:[^"\\]|\\.)*"|'[^'\n]*'|`[^`\n]*`""")
+_PARSE_ERROR = re.compile(r"toml|token|expect|pars|unmarshal|decod|syntax|invalid|charact", re.IGNORECASE)
+_SAFE_QUOTED = re.compile(r"[\"'`\\](?:/[\w./-]*|io\.containerd[\w./-]*|[=\[\]{}.,#]|\\[nrt]|[0-9.]*)[\"'`\\]*\Z")
+
+
+class Withheld(Exception):
+    """The secrets of a text cannot be located with certainty. The message is the reason."""
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a key, option or variable of this name holds a secret.
+
+    ``key`` alone is decided by :func:`_is_key_name`, since such a value is often the path of a file.
+    """
+    lower = name.lower()
+    return bool(_SECRET_NAME.search(_SEPARATORS.sub("", lower)) or _SECRET_WORD.search(lower))
+
+
+def _is_key_name(name: str) -> bool:
+    return bool(_KEY_NAME.search(name))
+
+
+def _named_secret(path: Path, value: str) -> bool:
+    """Whether the value at this path is a secret by the names on its way."""
+    if value.lower() in _PLAIN_VALUES:
+        return False
+    names = [part for part in path if isinstance(part, str)]
+    if not names:
+        return False
+    if value.startswith("/") and (_is_key_name(names[-1]) or _PATH_NAME.search(names[-1])):
+        return False
+    if is_secret_name(names[-1]) or _is_key_name(names[-1]):
+        return True
+    if names[-1].lower() in ("username", "user"):
+        return False
+    before = "plugins"
+    for name in names[:-1]:
+        if before not in _NAMING_TABLES and is_secret_name(name):
+            return True
+        before = name
+    return False
+
+
+def content_spans(text: str) -> t.List[Span]:
+    """Where the text holds a secret by its content; placeholders are none."""
+    if not _CONTENT_HINT.search(text):
+        return []
+    spans = []
+    for match in _CONTENT.finditer(text):
+        group = match.lastgroup or ""
+        if not _is_masked(match.group(group)) and match.group(group).strip("\"'\\").lower() not in _PLAIN_VALUES:
+            spans.append(match.span(group))
+    return spans
+
+
+def _is_masked(text: str) -> bool:
+    return bool(PLACEHOLDER.fullmatch(text.strip("\"'\\")))
+
+
+def _holds_secret(text: str) -> bool:
+    return bool(content_spans(text)) or _is_doubtful_url(text)
+
+
+def _is_doubtful_url(text: str) -> bool:
+    """Whether an ``@`` stands somewhere after ``://`` that :data:`_CONTENT` did not take for user information."""
+    return "@" in text and "://" in text and bool(_URL_IN_DOUBT.search(_MASKED_USER.sub("", text)))
+
+
+class Masker:
+    """Masks the texts of one node.
+
+    It remembers what it masked, so that a value seen in a file is found again in an error message that quotes it.
+    """
+
+    def __init__(self) -> None:
+        self._seen: t.Set[str] = set()
+        self._in_doubt = False
+
+    # ---- TOML
+
+    def toml(self, text: str) -> str:
+        """The text with its secrets masked; still TOML, with the same tables, keys and lines.
+
+        :raises Withheld: they cannot be located with certainty.
+        """
+        try:
+            document = scan_document(text)
+        except TomlScanError as error:
+            if is_harmless(text):
+                return text
+            self._in_doubt = True
+            raise Withheld("its secrets cannot be located, it is no readable TOML (%s)" % error) from None
+        masked = _replace(text, sorted(self._toml_spans(text, document)))
+        _verify(masked, document)
+        return masked
+
+    def _toml_spans(self, text: str, document: Document) -> t.Iterator[t.Tuple[int, int, str]]:
+        """(start, end, form) of what must be replaced; form: ``string``, ``comment`` or ``part``."""
+        leaves = [entry for entry in document.entries if entry.form in ("string", "scalar")]
+        for entry in leaves:
+            yield from self._value_spans(entry)
+        yield from _comment_spans(text, document)
+        position = 0
+        taken = [(leaf.start, leaf.end) for leaf in leaves]
+        taken += [(comment.start, comment.end) for comment in document.comments]
+        for start, end in sorted(taken) + [(len(text), len(text))]:
+            # Between the values: the keys, where a registry may be named by a URL.
+            if _KEY_HINT.search(text, position, start):
+                yield from ((position + a, position + b, "part") for a, b in content_spans(text[position:start]))
+            position = end
+
+    def _value_spans(self, entry: Entry) -> t.Iterator[t.Tuple[int, int, str]]:
+        value = entry.raw if entry.string is None else entry.string
+        if _named_secret(entry.path, value):
+            if not _is_masked(value):
+                self._remember(value)
+                yield entry.start, entry.end, "string"
+        elif entry.string is not None and _holds_secret(value):
+            raw = entry.raw
+            parts = [] if "\\" in raw or raw[:3] in ('"""', "'''") else content_spans(raw[1:-1])
+            if parts and not _holds_secret(_replace(raw[1:-1], [(a, b, "part") for a, b in parts])):
+                for start, end in parts:
+                    self._remember(raw[1 + start : 1 + end])
+                    yield entry.start + 1 + start, entry.start + 1 + end, "part"
+            else:
+                self._remember(value)
+                yield entry.start, entry.end, "string"
+
+    # ---- JSON
+
+    def json(self, value: t.Any) -> t.Any:
+        """A decoded JSON document with its secrets masked; the same keys but for secrets inside a key."""
+        return self._json(value, (), _Counter(_highest(json.dumps(value))))
+
+    def _json(self, value: t.Any, path: Path, counter: "_Counter") -> t.Any:
+        if isinstance(value, dict):
+            return {
+                self._free(key, counter): self._json(inner, path + (key,), counter) for key, inner in value.items()
+            }
+        if isinstance(value, list):
+            return [self._json(inner, path, counter) for inner in value]
+        if value is None or isinstance(value, bool):
+            return value
+        text = str(value)
+        if _named_secret(path, text):
+            if _is_masked(text):
+                return value
+            self._remember(text)
+            return counter.placeholder()
+        return self._json_string(value, path, counter) if isinstance(value, str) else value
+
+    def _json_string(self, value: str, path: Path, counter: "_Counter") -> str:
+        if value[:1] in ("{", "["):
+            try:
+                inner = json.loads(value)
+            except (ValueError, RecursionError):
+                return counter.placeholder() if _DOUBTFUL.search(value) else self._free(value, counter)
+            masked = self._json(inner, path, counter)
+            return value if masked == inner else json.dumps(masked)
+        return self._free(value, counter)
+
+    # ---- command lines, environments, messages
+
+    def command(self, argv: t.Sequence[str]) -> t.List[str]:
+        """A command line with the values of secret options and variables masked."""
+        counter = _Counter(0)
+        words = []
+        hide_next = False
+        for position, word in enumerate(argv):
+            option = _OPTION.match(word)
+            if hide_next and not (option and word.startswith("--")):
+                self._remember(word)
+                words.append(word if word.lower() in _PLAIN_VALUES else counter.placeholder())
+                hide_next = False
+                continue
+            hide_next = False
+            pair = option or _ASSIGNMENT.match(word)
+            if pair and _is_secret_option(pair.group(1), argv):
+                if pair.group(2) is None:
+                    hide_next = True
+                    words.append(word)
+                else:
+                    words.append(self._hide_value(word, pair.group(2), counter))
+            else:
+                words.append(word if position == 0 else self._free(word, counter))
+        return words
+
+    def _hide_value(self, word: str, value: str, counter: "_Counter") -> str:
+        if value.lower() in _PLAIN_VALUES:
+            return word
+        self._remember(value)
+        return word[: len(word) - len(value)] + counter.placeholder()
+
+    def command_line(self, text: str) -> str:
+        """The same for a command line written as one text."""
+        words = _WORD.findall(text)
+        # _WORD takes everything that is not blank, so the blanks between the words are what is left.
+        blanks = _WORD.split(text)
+        masked = self.command(words)
+        return "".join(blank + word for blank, word in zip(blanks, masked + [""]))
+
+    def text(self, text: str) -> str:
+        """A message (stderr, a gRPC error): secrets by content, and whatever was masked in a file of this node."""
+        masked = self._free(text, _Counter(_highest(text)))
+        for secret in sorted(self._seen, key=len, reverse=True):
+            if secret in masked:
+                masked = masked.replace(secret, "__RUNTIME_GATE_MASKED_%d__" % (_highest(masked) + 1))
+        if self._in_doubt:
+            # A parser may quote the very text that could not be scanned.
+            lines = [_without_quotations(line) if _PARSE_ERROR.search(line) else line for line in masked.split("\n")]
+            masked = "\n".join(lines)
+        return masked
+
+    def _free(self, text: str, counter: "_Counter") -> str:
+        pieces = []
+        position = 0
+        for start, end in content_spans(text):
+            self._remember(text[start:end])
+            pieces += [text[position:start], counter.placeholder()]
+            position = end
+        masked = "".join(pieces) + text[position:]
+        return counter.placeholder() if _is_doubtful_url(masked) else masked
+
+    def _remember(self, value: str) -> None:
+        value = value.strip("\"'\\")
+        if len(value) >= 4 and value.lower() not in _PLAIN_VALUES:
+            self._seen.add(value)
+
+
+class _Counter:
+    def __init__(self, used: int) -> None:
+        self._number = used
+
+    def placeholder(self) -> str:
+        self._number += 1
+        return "__RUNTIME_GATE_MASKED_%d__" % self._number
+
+
+def _highest(text: str) -> int:
+    """The highest number of a placeholder that stands in the text already (a recording that was masked before)."""
+    return max((int(match.group(1)) for match in PLACEHOLDER.finditer(text)), default=0)
+
+
+def _is_secret_option(name: str, argv: t.Sequence[str]) -> bool:
+    if name == "t":
+        # `k3s server -t TOKEN`; elsewhere -t is something else.
+        return argv[0].rsplit("/", 1)[-1] in ("k3s", "rke2", "k3s-agent", "k3s-server")
+    return is_secret_name(name) or _is_key_name(name)
+
+
+def _without_quotations(line: str) -> str:
+    return _QUOTED.sub(lambda match: match.group() if _SAFE_QUOTED.match(match.group()) else '"(withheld)"', line)
+
+
+def _replace(text: str, spans: t.Iterable[t.Tuple[int, int, str]]) -> str:
+    """The text with a placeholder, numbered in file order, in place of each span."""
+    counter = _Counter(_highest(text))
+    pieces = []
+    position = 0
+    for start, end, form in spans:
+        placeholder = counter.placeholder()
+        lines = text.count("\n", start, end)
+        if form == "string":
+            # A backslash at the end of a line joins the lines: the value is the placeholder, the line count is kept.
+            placeholder = '"""%s\\%s"""' % (placeholder, "\n" * lines) if lines else '"%s"' % placeholder
+        pieces += [text[position:start], placeholder]
+        position = end
+    return "".join(pieces) + text[position:]
+
+
+def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int, str]]:
+    """Comments that may hold a secret.
+
+    A line is masked whole when a word of a secret stands in it, unless it is a key whose value is empty, a boolean or
+    a path. Below a commented-out table of secrets, and below a value that goes on over several lines, the lines
+    after it are masked too, until a commented-out header, or something else than a comment, stands between them.
+    """
+    tainted = False
+    end_of_previous = -1
+    for comment in document.comments:
+        if end_of_previous < 0 or text[end_of_previous : comment.start].strip():
+            tainted = False
+        end_of_previous = comment.end
+        body = text[comment.start : comment.end].strip("# \t")
+        if body.startswith("["):
+            tainted = bool(_DOUBTFUL.search(body))
+        if (tainted and body) or _is_doubtful_comment(body):
+            tainted = tainted or bool(_OPENS.search(body))
+            if not _is_masked(body) and (not body.startswith("[") or _holds_secret(body) or "=" in body):
+                yield comment.start + 1, comment.end, "comment"
+
+
+def _is_doubtful_comment(body: str) -> bool:
+    if _holds_secret(body) or (_DOUBTFUL.search(body) and not _ASSIGNED.match(body)):
+        return True
+    assigned = _ASSIGNED.match(body)
+    return bool(assigned and _DOUBTFUL.search(body) and not _HARMLESS_VALUE.match(assigned.group(1)))
+
+
+def _verify(masked: str, before: Document) -> None:
+    """Scan the masked text again: nothing may be left, and nothing else may have changed.
+
+    :raises Withheld: something is.
+    """
+    try:
+        after = scan_document(masked)
+    except TomlScanError as error:
+        raise Withheld("its secrets cannot be masked (%s)" % error) from None
+    if len(after.entries) != len(before.entries):
+        raise Withheld("its secrets cannot be masked, the text would change its meaning")
+    for old, new in zip(before.entries, after.entries):
+        value = new.raw if new.string is None else new.string
+        secret_key = any(_holds_secret(part) for part in new.path if isinstance(part, str))
+        secret_value = new.form in ("string", "scalar") and _named_secret(new.path, value) and not _is_masked(value)
+        if secret_key or secret_value or (new.string is not None and _holds_secret(value)) or old.line != new.line:
+            raise Withheld("line %d holds a secret in a spelling that cannot be masked" % new.line)
+
+
+def is_harmless(text: str) -> bool:
+    """Whether a text that is no TOML holds no secret with certainty, so that it need not be withheld.
+
+    All of this must hold: no word of a secret stands anywhere, no ``@`` after ``://``, no content that looks like a
+    secret, no escape that could spell such a word, and each line (Go template actions left out) has the shape of a
+    comment, a header, a key with a value, an array's element, or of one that was cut off; at least one of them is a
+    header or has an equals sign. A file with nothing but a password in it does not pass.
+    """
+    if _DOUBTFUL.search(text) or _holds_secret(text) or re.search(r"\\[uUx]|[\x00-\x08\x0b\x0c\x0e-\x1f]|\r(?!\n)", text):
+        return False
+    if re.search(r"\"\"\"|'''", text) or not _STRUCTURE.search(text):
+        return False
+    rest = _TEMPLATE_ACTION.sub("", text.lstrip("\ufeff"))
+    return all(_CONFIGURATION_LINE.match(line) for line in rest.splitlines())
