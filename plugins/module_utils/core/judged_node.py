@@ -1,0 +1,198 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node as the cross-check sees it: where it is in the cluster, and what its runtime has.
+
+One place reads each of the three ways in which a node can be handed in: with the full runtime facts, with just
+a list of handlers, or as a Node object of the API. No judgement here beyond "what is known".
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import (
+    Taint,
+    parse_selector,
+    parse_taints,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+
+FACTS_SCHEMA = 1
+_SHORT_KEYS = ("name", "labels", "taints", "runtime", "labels_complete", "pending")
+# A node that no runtime stands behind. virtual-kubelet: https://virtual-kubelet.io/docs/ (label type, taint
+# virtual-kubelet.io/provider); EKS Fargate: https://docs.aws.amazon.com/eks/latest/userguide/fargate-pod-configuration.html
+_VIRTUAL_LABELS = (("type", "virtual-kubelet"), ("eks.amazonaws.com/compute-type", "fargate"))
+_VIRTUAL_TAINTS = ("virtual-kubelet.io/provider", "eks.amazonaws.com/compute-type")
+
+
+class Runtime(t.NamedTuple):
+    """What is known of a node's runtime.
+
+    handlers: name -> details. evidence: loaded, api, next or none. cri_ready: true, false, or None (could not be
+    asked). explicit: a dump was handed in to be judged as it is. gains, loses: what a restart would change; None
+    where that is not known. why_unknown: a sentence, where nothing is known.
+    """
+
+    evidence: str = "none"
+    cri_ready: bool | None = None
+    explicit: bool = False
+    handlers: t.Mapping[str, t.Mapping[str, t.Any]] = {}
+    default_handler: str | None = None
+    gains: frozenset[str] | None = None
+    loses: frozenset[str] | None = None
+    faults: t.Sequence[t.Mapping[str, t.Any]] = ()
+    engine: str | None = None
+    version: str | None = None
+    collected_at: str | None = None
+    why_unknown: str | None = None
+
+
+class JudgedNode(t.NamedTuple):
+    """A node. labels_complete: a label that is not among labels is really absent (a node that has not
+    registered may still get labels). kind: linux, windows or virtual. pending: handlers that this run would
+    load and whose proof passed (check mode)."""
+
+    name: str
+    labels: t.Mapping[str, str]
+    labels_complete: bool
+    taints: tuple[Taint, ...]
+    kind: str
+    runtime: Runtime
+    pending: frozenset[str]
+
+
+def read_node(raw: t.Any, index: int) -> JudgedNode:
+    """One entry of the list of nodes. Raises RuntimeGateError naming the entry and what is wrong with it."""
+    where = f"nodes[{index}]"
+    if not isinstance(raw, t.Mapping):
+        raise RuntimeGateError(f"{where} is {type(raw).__name__}, not a mapping with name, labels, taints and runtime")
+    if "metadata" in raw or "kind" in raw:
+        return _node_object(raw, where)
+    name = raw.get("name")
+    if not isinstance(name, str) or not name:
+        raise RuntimeGateError(f"{where} has no name")
+    for key in raw:
+        if key not in _SHORT_KEYS:
+            raise RuntimeGateError(f"node {name} has the unknown key {key!r}{did_you_mean(str(key), _SHORT_KEYS)}")
+    labels = parse_selector(raw.get("labels"), f"node {name}: labels")
+    taints = parse_taints(raw.get("taints"), f"node {name}: taints")
+    return JudgedNode(
+        name=name,
+        labels=labels,
+        labels_complete=bool(raw.get("labels_complete", raw.get("labels") is not None)),
+        taints=taints,
+        kind=_kind(labels, taints, None),
+        runtime=read_runtime(raw.get("runtime"), name),
+        pending=frozenset(raw.get("pending") or ()),
+    )
+
+
+def read_runtime(raw: t.Any, node: str) -> Runtime:
+    """Runtime facts, or just handlers and default_handler (which then count as loaded), or nothing.
+
+    Raises RuntimeGateError for anything else."""
+    if not raw:
+        return Runtime(why_unknown="its runtime was not read")
+    if not isinstance(raw, t.Mapping) or "handlers" not in raw:
+        raise RuntimeGateError(
+            f"node {node}: runtime is neither the facts of containerd_runtime_facts nor a mapping with handlers;"
+            " pass ansible_facts['containerd_runtime'] of that host"
+        )
+    if any(key in raw for key in ("schema", "evidence", "cri_ready", "layers")):
+        return _facts(raw, node)
+    default = raw.get("default_handler")
+    return Runtime(
+        evidence="loaded",
+        cri_ready=True,
+        handlers=_handlers(raw["handlers"], node),
+        default_handler=default if default else None,
+    )
+
+
+def _facts(raw: t.Mapping[str, t.Any], node: str) -> Runtime:
+    schema = raw.get("schema", FACTS_SCHEMA)
+    if schema != FACTS_SCHEMA:
+        raise RuntimeGateError(f"node {node}: its runtime facts have schema {schema!r}; this version reads {FACTS_SCHEMA}")
+    common = {
+        "faults": raw.get("faults") or (),
+        "engine": raw.get("engine"),
+        "version": raw.get("version"),
+        "collected_at": raw.get("collected_at"),
+    }
+    if raw.get("serves_kubelet") is False:
+        return Runtime(why_unknown=f"the facts are of a {raw.get('engine') or 'runtime'} that its kubelet does not use", **common)
+    following = (raw.get("layers") or {}).get("next") or {}
+    known = bool(following.get("available"))
+    runtime = Runtime(
+        evidence=raw.get("evidence") or "none",
+        cri_ready=raw.get("cri_ready"),
+        explicit=bool(raw.get("explicit")),
+        handlers=_handlers(raw["handlers"], node),
+        default_handler=raw.get("default_handler"),
+        gains=frozenset(raw.get("restart_gains") or ()) if known else None,
+        loses=frozenset(raw.get("restart_loses") or ()) if known else None,
+        **common,
+    )
+    if runtime.cri_ready is None and runtime.evidence == "none":
+        return runtime._replace(why_unknown=_why_unasked(common["faults"]))
+    return runtime
+
+
+def _why_unasked(faults: t.Iterable[t.Mapping[str, t.Any]]) -> str:
+    said = [fault["message"] for fault in faults if fault.get("severity") == "error" and not fault.get("handlers")]
+    return "its runtime could not be asked" + (f": {said[0]}" if said else "")
+
+
+def _handlers(raw: t.Any, node: str) -> dict[str, t.Mapping[str, t.Any]]:
+    """Names to details. CRI's nameless entry (the default) is no handler."""
+    if isinstance(raw, t.Mapping):
+        return {name: info or {} for name, info in raw.items() if name}
+    if isinstance(raw, (list, tuple)) and all(isinstance(name, str) for name in raw):
+        return {name: {} for name in raw if name}
+    raise RuntimeGateError(f"node {node}: runtime.handlers is neither a mapping nor a list of names")
+
+
+def _node_object(raw: t.Mapping[str, t.Any], where: str) -> JudgedNode:
+    """A Node of the API. A key runtime beside its own fields holds what was read on the node and then wins."""
+    if raw.get("kind", "Node") != "Node":
+        raise RuntimeGateError(f"{where} is of kind {raw.get('kind')!r}, not Node")
+    name = (raw.get("metadata") or {}).get("name")
+    if not isinstance(name, str) or not name:
+        raise RuntimeGateError(f"{where} is a Node without metadata.name")
+    info = (raw.get("status") or {}).get("nodeInfo") or {}
+    labels = parse_selector(raw["metadata"].get("labels"), f"node {name}: labels")
+    taints = parse_taints((raw.get("spec") or {}).get("taints"), f"node {name}: taints")
+    return JudgedNode(
+        name=name,
+        labels=labels,
+        labels_complete=True,
+        taints=taints,
+        kind=_kind(labels, taints, info.get("operatingSystem")),
+        runtime=read_runtime(raw["runtime"], name) if raw.get("runtime") else _api_runtime(raw, info),
+        pending=frozenset(raw.get("pending") or ()),
+    )
+
+
+def _api_runtime(raw: t.Mapping[str, t.Any], info: t.Mapping[str, t.Any]) -> Runtime:
+    """status.runtimeHandlers: a late copy of what CRI reports. Absent or empty is no evidence of absence: containerd
+    1.x reports nothing, and API servers before 1.31 strip the field."""
+    engine, _colon, version = (info.get("containerRuntimeVersion") or "").partition("://")
+    entries = (raw.get("status") or {}).get("runtimeHandlers")
+    if not entries:
+        return Runtime(
+            engine=engine or None,
+            version=version or None,
+            why_unknown="it was not read on the node, and its status has no runtimeHandlers"
+            " (containerd before 2.0 and Kubernetes before 1.31 do not fill them)",
+        )
+    handlers = {entry["name"]: {"features": entry.get("features")} for entry in entries if entry.get("name")}
+    return Runtime(evidence="api", cri_ready=True, handlers=handlers, engine=engine or None, version=version or None)
+
+
+def _kind(labels: t.Mapping[str, str], taints: t.Iterable[Taint], system: str | None) -> str:
+    if (system or labels.get("kubernetes.io/os")) == "windows":
+        return "windows"
+    if any(labels.get(key) == value for key, value in _VIRTUAL_LABELS):
+        return "virtual"
+    return "virtual" if any(taint.key in _VIRTUAL_TAINTS for taint in taints) else "linux"

@@ -1,0 +1,160 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""RuntimeClasses as they are judged, and who references them."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import (
+    Toleration,
+    check_handler,
+    parse_selector,
+    parse_tolerations,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+
+_SHORT_KEYS = ("name", "handler", "scheduling", "overhead")
+# https://kubernetes.io/docs/reference/using-api/deprecation-guide/#runtimeclass-v125
+OLD_VERSIONS = ("node.k8s.io/v1alpha1", "node.k8s.io/v1beta1")
+_OVER = ("Succeeded", "Failed")
+
+
+class JudgedClass(t.NamedTuple):
+    """A RuntimeClass under a policy.
+
+    scope: where its selector comes from, policy, scheduling, or None (unscoped). mode: require (its records can
+    fail), warn (they cannot) or skip (it is not judged; why says so). references: workloads that name it, None
+    where none were handed in. name is None for an entry of required_handlers.
+    """
+
+    name: str | None
+    handler: str
+    selector: t.Mapping[str, str]
+    tolerations: tuple[Toleration, ...]
+    scope: str | None
+    mode: str
+    why: str
+    references: int | None
+    api_version: str | None
+
+
+class References(t.NamedTuple):
+    """What pods and workload templates say. by_class: class -> count. default_pods: node -> names of the pods
+    that run there with the default handler."""
+
+    by_class: dict[str, int]
+    default_pods: dict[str, list[str]]
+
+
+def read_references(workloads: t.Iterable[t.Any] | None) -> References | None:
+    """Who names which RuntimeClass. None in, None out: nothing is known. Raises RuntimeGateError for an entry
+    that is no mapping."""
+    if workloads is None:
+        return None
+    found = References({}, {})
+    for index, workload in enumerate(workloads):
+        if not isinstance(workload, t.Mapping):
+            raise RuntimeGateError(f"workloads[{index}] is {type(workload).__name__}, not a Kubernetes object")
+        spec = _pod_spec(workload)
+        named = spec.get("runtimeClassName")
+        if workload.get("kind") == "Pod" and (workload.get("status") or {}).get("phase") in _OVER:
+            continue
+        if named:
+            found.by_class[named] = found.by_class.get(named, 0) + 1
+        elif workload.get("kind") == "Pod" and spec.get("nodeName"):
+            meta = workload.get("metadata") or {}
+            name = f"{meta.get('namespace') or 'default'}/{meta.get('name')}"
+            found.default_pods.setdefault(spec["nodeName"], []).append(name)
+    return found
+
+
+def _pod_spec(workload: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:
+    """The pod spec in a Pod, a PodTemplate, a CronJob, or anything that has spec.template (Deployment, Job, …)."""
+    spec = workload.get("spec") or {}
+    if workload.get("kind") == "CronJob":
+        spec = (spec.get("jobTemplate") or {}).get("spec") or {}
+    template = workload.get("template") if workload.get("kind") == "PodTemplate" else spec.get("template")
+    return (template.get("spec") or {}) if isinstance(template, t.Mapping) else spec
+
+
+def read_classes(raw: t.Any, policy: Policy, references: References | None) -> list[JudgedClass]:
+    """Every RuntimeClass of the list, under the policy. Raises RuntimeGateError for an object that is none, for a
+    name that stands twice, and where the policy wants references that were not handed in."""
+    if not isinstance(raw, (list, tuple)):
+        raise RuntimeGateError(f"runtime_classes is {type(raw).__name__}, not a list")
+    if policy.unscoped == "referenced" and references is None:
+        raise RuntimeGateError(
+            "policy: unscoped is referenced, but no workloads were handed in; pass workloads (an empty list means none)"
+            " or read them from the cluster"
+        )
+    classes = [_read_class(entry, f"runtime_classes[{index}]", policy, references) for index, entry in enumerate(raw)]
+    seen: set[str | None] = set()
+    for entry in classes:
+        if entry.name in seen:
+            raise RuntimeGateError(f"RuntimeClass {entry.name} stands twice in runtime_classes; names are unique in a cluster")
+        seen.add(entry.name)
+    return classes
+
+
+def required_as_classes(policy: Policy) -> list[JudgedClass]:
+    """required_handlers, each as a nameless class that targets every judged node whatever its taints."""
+    tolerate_all = (Toleration("", "Exists", "", ""),)
+    return [
+        JudgedClass(None, handler, {}, tolerate_all, "policy", "require", "", None, None) for handler in policy.required_handlers
+    ]
+
+
+def _read_class(raw: t.Any, where: str, policy: Policy, references: References | None) -> JudgedClass:
+    name, handler, scheduling = _fields(raw, where)
+    where = f"RuntimeClass {name}"
+    check_handler(handler, where)
+    if scheduling is not None and not isinstance(scheduling, t.Mapping):
+        raise RuntimeGateError(f"{where}: scheduling is not a mapping with nodeSelector and tolerations")
+    scheduling = scheduling or {}
+    selector = parse_selector(scheduling.get("nodeSelector"), f"{where}: scheduling.nodeSelector")
+    tolerations = parse_tolerations(scheduling.get("tolerations"), f"{where}: scheduling.tolerations")
+    scope = "scheduling" if selector or tolerations else None
+    if name in policy.node_selector:
+        scope, selector = "policy", dict(policy.node_selector[name])
+    references_to = None if references is None else references.by_class.get(name, 0)
+    mode, why = _mode(name, scope, policy, references_to)
+    return JudgedClass(
+        name, handler, selector, tolerations + policy.tolerations, scope, mode, why, references_to, raw.get("apiVersion")
+    )
+
+
+def _fields(raw: t.Any, where: str) -> tuple[str, t.Any, t.Any]:
+    """Name, handler and scheduling of an API object of any version, or of the short form."""
+    if not isinstance(raw, t.Mapping):
+        raise RuntimeGateError(f"{where} is {type(raw).__name__}, not a RuntimeClass")
+    if raw.get("kind", "RuntimeClass") != "RuntimeClass":
+        raise RuntimeGateError(f"{where} is of kind {raw['kind']!r}, not RuntimeClass")
+    whole = "metadata" in raw
+    name = (raw["metadata"] or {}).get("name") if whole else raw.get("name")
+    if not isinstance(name, str) or not name:
+        raise RuntimeGateError(f"{where} has no name")
+    if not whole:
+        for key in raw:
+            if key not in _SHORT_KEYS and key not in ("kind", "apiVersion"):
+                raise RuntimeGateError(f"{where} ({name}) has the unknown key {key!r}{did_you_mean(str(key), _SHORT_KEYS)}")
+    if raw.get("apiVersion") == "node.k8s.io/v1alpha1":
+        spec = raw.get("spec") or {}
+        return name, spec.get("runtimeHandler"), spec.get("scheduling")
+    return name, raw.get("handler"), raw.get("scheduling")
+
+
+def _mode(name: str, scope: str | None, policy: Policy, references: int | None) -> tuple[str, str]:
+    if policy.classes is not None and name not in policy.classes:
+        return "skip", "policy: classes does not name it"
+    if scope is not None or policy.unscoped == "require":
+        return "require", ""
+    if policy.unscoped == "warn":
+        return "warn", "it has no scheduling and policy: unscoped is warn"
+    if policy.unscoped == "ignore":
+        return "skip", "it has no scheduling and policy: unscoped is ignore"
+    if references:
+        return "require", ""
+    return "skip", "it has no scheduling, no workload names it, and policy: unscoped is referenced"
