@@ -1,0 +1,253 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All faults of one node: every lost declaration named, nothing said about what is as declared."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import comparison, usability
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Declaration, toml_key
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults import (
+    handlers as handler_checks,
+    losses,
+    settings,
+    start,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.catalogue import (
+    ERROR,
+    INFO,
+    WARNING,
+    Fault,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation, is_template
+
+Table = t.Mapping[str, t.Any]
+_ORDER = {ERROR: 0, WARNING: 1, INFO: 2}
+
+
+class Outcome(t.NamedTuple):
+    """What the interpretation has found so far, as the explanations need it.
+
+    :ivar handlers: the handlers that the facts will show.
+    :ivar lost: names declared for this runtime and not among them.
+    :ivar verdicts: usability of each of the handlers.
+    :ivar gains: what a restart would add. :ivar loses: what it would take away.
+    :ivar changes: name → keys of handlers that a restart would change.
+    :ivar pending: a restart would change what is loaded (None: unknown).
+    """
+
+    handlers: t.Mapping[str, Table]
+    default: t.Optional[str]
+    lost: t.Sequence[str]
+    verdicts: t.Mapping[str, usability.Verdict]
+    gains: t.Sequence[str]
+    loses: t.Sequence[str]
+    changes: t.Mapping[str, t.Sequence[str]]
+    next_default: t.Optional[str]
+    pending: t.Optional[bool]
+
+
+def find_faults(situation: Situation, outcome: Outcome) -> t.List[Fault]:
+    """The faults, most severe first, one for each cause and place."""
+    found: t.List[Fault] = []
+    costs = sorted(set(outcome.lost) | set(outcome.loses))
+    found.extend(start.start_faults(situation, costs))
+    found.extend(_not_effective(situation, outcome))
+    found.extend(_stale(situation, outcome))
+    found.extend(settings.setting_faults(situation))
+    found.extend(handler_checks.handler_faults(situation, outcome.handlers, outcome.verdicts, outcome.default))
+    found.extend(_not_served(situation, outcome, found))
+    if not any(fault.severity == ERROR for fault in found):
+        found.extend(start.later_refusals(situation))
+    found.extend(settings.unknown_keys(situation))
+    found.extend(_backups(situation, outcome, found))
+    found.extend(_unexplained(situation, outcome, found))
+    return _merged(found)
+
+
+def _not_effective(situation: Situation, outcome: Outcome) -> t.Iterator[Fault]:
+    """Declarations that the next start does not read, unless what they say holds all the same."""
+    load = situation.load
+    if load is None or load.refusal is not None or load.undetermined is not None:
+        return
+    paths = set(load.paths)
+    for declaration in situation.declarations():
+        actual = outcome.handlers.get(declaration.handler)
+        if actual is None:
+            yield from losses.explain(declaration, situation)
+        elif declaration.file in paths and not comparison.holds(declaration.body, actual, load.rules.shows_options):
+            for fault in losses.explain(declaration, situation):
+                said = "%s (handler %s is loaded, but not with these values)" % (fault.message, declaration.handler)
+                yield fault._replace(message=said, severity=WARNING)
+    yield from _lost_defaults(situation, outcome, paths)
+
+
+def _lost_defaults(situation: Situation, outcome: Outcome, paths: t.Set[str]) -> t.Iterator[Fault]:
+    """A ``default_runtime_name`` in a table that is not read."""
+    for document in situation.documents():
+        if document.path not in paths or outcome.default is None:
+            continue
+        for name, path in document.default_names():
+            if name == outcome.default:
+                continue
+            kin = _as_declaration(name, path, document)
+            for fault in losses.explain(kin, situation) if kin is not None else ():
+                said = "%s (so default_runtime_name = %r is lost: the default is %s)" % (
+                    fault.message,
+                    name,
+                    outcome.default,
+                )
+                yield fault._replace(message=said, severity=WARNING, edits=(), table=toml_key(path[:-1]))
+
+
+def _as_declaration(name: str, path: t.Tuple[str, ...], document: t.Any) -> t.Optional[Declaration]:
+    """The default as if it were a handler's table beside it, so that the same rules explain it."""
+    if len(path) < 3 or path[0].lower() != "plugins":
+        return None
+    kinds = {"cri": "short", "io.containerd.grpc.v1.cri": "old", "io.containerd.cri.v1.runtime": "new"}
+    kind = kinds.get(path[1])
+    if kind is None:
+        return None
+    below = path[:-1] + ("runtimes", name)
+    level = "right" if path[2:-1] == ("containerd",) else "promoted"
+    return Declaration(name, document.path, document.line_of(path), below, kind, path[1], level, {})
+
+
+def _stale(situation: Situation, outcome: Outcome) -> t.Iterator[Fault]:
+    """The running daemon has something else than the files would give."""
+    if not outcome.pending or situation.load is None or situation.load.refusal is not None:
+        return
+    said = []
+    for what, names in (("adds", outcome.gains), ("takes away", outcome.loses), ("changes", sorted(outcome.changes))):
+        if names:
+            said.append("%s %s" % (what, ", ".join(names)))
+    if outcome.next_default != outcome.default:
+        said.append("makes %s the default (now %s)" % (outcome.next_default, outcome.default))
+    edited = situation.later_than_daemon()
+    if edited:
+        why = "%s changed after containerd started" % ", ".join(edited)
+    elif situation.node.get("next_version") not in (None, situation.node.get("version")):
+        why = "the installed containerd is %s, %s is running" % (
+            situation.node["next_version"],
+            situation.node.get("version"),
+        )
+    else:
+        why = "the running containerd does not have what the files say"
+    names = sorted(set(outcome.gains) | set(outcome.loses) | set(outcome.changes))
+    fix = "Restart containerd (never SIGHUP)."
+    if outcome.loses:
+        fix = "Do not restart before the files have %s again; then restart containerd." % ", ".join(outcome.loses)
+    place = edited[-1] if edited else situation.root
+    line = 0
+    for declaration in situation.declarations():
+        if declaration.handler in names and declaration.file == place:
+            line = declaration.line
+    severity = ERROR if outcome.gains or outcome.loses else WARNING
+    message = "%s: a restart %s" % (why, "; ".join(said) or "changes what is loaded")
+    yield Fault(1, severity, tuple(names or [outcome.next_default or ""]), place, "", line, message, fix)
+    yield from _rendered(situation, outcome, edited)
+
+
+_RENDERED = (
+    ("/agent/etc/containerd/config.toml", "k3s and rke2 write it anew from config-v3.toml.tmpl (or config.toml.tmpl)"),
+    ("/args/containerd.toml", "microk8s writes it anew from containerd-template.toml"),
+    ("/etc/k0s/containerd.toml", "k0s writes it anew unless its first line is taken away; use /etc/k0s/containerd.d"),
+    ("/run/k0s/containerd-cri.toml", "k0s writes it anew; use /etc/k0s/containerd.d"),
+)
+
+
+def _rendered(situation: Situation, outcome: Outcome, edited: t.Sequence[str]) -> t.Iterator[Fault]:
+    """A file that the distribution renders at each start was edited by hand."""
+    for path in edited:
+        for suffix, how in _RENDERED:
+            if path.endswith(suffix):
+                names = tuple(sorted(set(outcome.gains) | set(outcome.changes)))
+                message = "%s was edited after the daemon started, and is rendered: %s" % (path, how)
+                yield Fault(25, WARNING, names, path, "", 0, message, "Put the handler into the template instead.")
+
+
+def _not_served(situation: Situation, outcome: Outcome, found: t.Sequence[Fault]) -> t.Iterator[Fault]:
+    """CRI is down and no file says why."""
+    if situation.cri_ready is not False or any(fault.id == 26 for fault in found):
+        return
+    if situation.load is not None and situation.load.refusal is not None:
+        return
+    running = situation.node.get("daemon_started") is not None
+    message = "CRI is not served%s" % (" although containerd runs" if running else ": containerd is not running")
+    error = str(situation.node.get("cri_error") or "").strip()
+    fix = "Look at the log of containerd for `failed to load plugin`, mend what it names, and restart containerd."
+    if not running:
+        fix = "Start containerd and look at its log."
+    yield Fault(
+        26, ERROR, tuple(outcome.lost), situation.root, "", 0, message + (" (%s)" % error if error else ""), fix
+    )
+
+
+def _backups(situation: Situation, outcome: Outcome, found: t.Sequence[Fault]) -> t.Iterator[Fault]:
+    """Backup-like files are never loaded; a handler that only they have is worth a word."""
+    paths = situation.load.paths if situation.load else []
+    for declaration in situation.backup_declarations():
+        if declaration.handler in outcome.handlers or declaration.file in paths:
+            continue
+        template = is_template(declaration.file)
+        what = "a template" if template else "a backup by its name"
+        yield Fault(
+            25 if template else 18,
+            INFO,
+            (declaration.handler,),
+            declaration.file,
+            declaration.table,
+            declaration.line,
+            "%s is %s and is not loaded itself" % (declaration.file, what),
+            "Nothing, unless handler %s is wanted." % declaration.handler,
+        )
+
+
+def _unexplained(situation: Situation, outcome: Outcome, found: t.Sequence[Fault]) -> t.Iterator[Fault]:
+    """No loss goes without a word: what no rule explains is said to be unexplained."""
+    named = {name for fault in found for name in fault.handlers}
+    for name in outcome.lost:
+        if name in named:
+            continue
+        site = next(item for item in situation.declarations() if item.handler == name)
+        why = "by the rules of this release line it should be loaded"
+        if situation.load is None:
+            why = "the version of this containerd is unknown (%s), so its rules are too" % situation.node.get("version")
+        elif situation.load.undetermined:
+            why = "the configuration could not be read completely (%s)" % situation.load.undetermined
+        yield Fault(
+            55,
+            ERROR,
+            (name,),
+            site.file,
+            site.table,
+            site.line,
+            "handler %s stands in %s and is not loaded; %s" % (name, site.file, why),
+            "Restart containerd and look again; if it stays so, read the log of containerd.",
+        )
+
+
+def _merged(found: t.Sequence[Fault]) -> t.List[Fault]:
+    """One fault for each (id, file, message kind): handlers that share a cause share the fault."""
+    merged: t.Dict[t.Tuple[t.Any, ...], Fault] = {}
+    for fault in found:
+        shared = (fault.id, fault.severity, fault.file, _without_names(fault))
+        slot = merged.get(shared)
+        if slot is None:
+            merged[shared] = fault
+        else:
+            edits = slot.edits + tuple(edit for edit in fault.edits if edit not in slot.edits)
+            handlers = slot.handlers + tuple(name for name in fault.handlers if name not in slot.handlers)
+            merged[shared] = slot._replace(handlers=handlers, edits=edits)
+    return sorted(merged.values(), key=lambda item: (_ORDER[item.severity], item.id, item.file, item.line))
+
+
+def _without_names(fault: Fault) -> str:
+    text = fault.message
+    for name in sorted(fault.handlers, key=len, reverse=True):
+        text = text.replace(name, "\0")
+    return text
+
+
+__all__ = ("Outcome", "find_faults")

@@ -1,0 +1,269 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults of single handlers: loaded, but not usable, not nameable, or not as their options say."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import suggest, usability
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.cri_section import LINUX_V1
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Declaration, toml_key
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.catalogue import (
+    ERROR,
+    INFO,
+    WARNING,
+    Edit,
+    Fault,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation
+
+#: The API server's rule for RuntimeClass.handler: an RFC 1123 label (k8s.io/api node/v1, validation NameIsDNSLabel).
+_DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\Z")
+
+#: api/types/runc/options/oci.proto, release lines 1.4 to 2.4.
+_RUNC_OPTIONS = (
+    "BinaryName CriuImagePath CriuPath CriuWorkPath IoGid IoUid NoNewKeyring NoPivotRoot Root ShimCgroup SystemdCgroup"
+    " TaskApiAddress TaskApiVersion"
+).split()
+#: api/types/runtimeoptions/v1/api.proto: what every other shim gets.
+_OTHER_OPTIONS = ("TypeUrl", "ConfigPath", "ConfigBody")
+
+_WINDOWS_TYPE = "io.containerd.runhcs.v1"
+
+Table = t.Mapping[str, t.Any]
+
+
+def handler_faults(
+    situation: Situation,
+    handlers: t.Mapping[str, Table],
+    verdicts: t.Mapping[str, usability.Verdict],
+    default: t.Optional[str],
+) -> t.List[Fault]:
+    """Faults of the handlers that are loaded (or would be, where nothing is).
+
+    :param handlers: name → values under configuration key names.
+    """
+    found: t.List[Fault] = []
+    for name in sorted(handlers):
+        site = _site(name, situation)
+        for check in (_unusable, _runtime_path, _options, _cgroup_driver, _snapshotter, _name):
+            found.extend(check(name, handlers[name], verdicts[name], site, situation))
+    return found
+
+
+class _Site(t.NamedTuple):
+    """Where a handler's table stands."""
+
+    file: str
+    table: str
+    line: int
+    declaration: t.Optional[Declaration]
+
+    def fault(
+        self, number: int, severity: str, name: str, message: str, fix: str, edits: t.Iterable[Edit] = ()
+    ) -> Fault:
+        return Fault(number, severity, (name,), self.file, self.table, self.line, message, fix, tuple(edits))
+
+    def at(self, key: str, situation: Situation) -> "_Site":
+        """The same table, at the line of one of its keys (or of its options)."""
+        document = situation.files.documents.get(self.file)
+        if document is None or self.declaration is None:
+            return self
+        path = self.declaration.path
+        in_options = document.line_of(path + ("options", key))
+        own = document.line_of(path + (key,))
+        return self._replace(line=max(in_options, own, self.line))
+
+
+def _site(name: str, situation: Situation) -> _Site:
+    loaded = situation.load.paths if situation.load else []
+    sites = [item for item in situation.declarations() if item.handler == name]
+    sites.sort(key=lambda item: loaded.index(item.file) if item.file in loaded else -1)
+    if not sites:
+        return _Site(situation.root, "", 0, None)
+    last = sites[-1]
+    return _Site(last.file, last.table, last.line, last)
+
+
+def _unusable(
+    name: str, handler: Table, verdict: usability.Verdict, site: _Site, situation: Situation
+) -> t.Iterator[Fault]:
+    if verdict.usable is not False:
+        return
+    if handler.get("runtime_type") == _WINDOWS_TYPE:
+        yield site.fault(34, INFO, name, "handler %s is for Windows and cannot run here" % name, "Nothing to do.")
+        return
+    if verdict.kind == "empty_type":
+        fix = 'Set runtime_type (for runc and its like "io.containerd.runc.v2") in [%s] and restart containerd.' % (
+            site.table or "its table"
+        )
+        if "." in name or _dotted_child(name, situation):
+            fix += " A handler's name with a dot must stand in quotes."
+        edits = [Edit("set", site.file, site.table, "runtime_type", "io.containerd.runc.v2")] if site.table else []
+        yield site.fault(31, ERROR, name, "handler %s is loaded, but its %s" % (name, verdict.reason), fix, edits)
+        return
+    fix = "Install what the handler needs and ask again; or take handler %s out." % name
+    if verdict.kind == "removed":
+        fix = 'Use runtime_type "io.containerd.runc.v2" with options.BinaryName, and restart containerd.'
+    yield site.fault(34, ERROR, name, "handler %s is loaded, but cannot run: %s" % (name, verdict.reason), fix)
+
+
+def _dotted_child(name: str, situation: Situation) -> bool:
+    return any(item.handler.startswith(name + ".") for item in situation.declarations())
+
+
+def _runtime_path(
+    name: str, handler: Table, verdict: usability.Verdict, site: _Site, situation: Situation
+) -> t.Iterator[Fault]:
+    rules = situation.running or situation.rules
+    written = handler.get("runtime_path") or (site.declaration.body.get("runtime_path") if site.declaration else None)
+    if not written or rules is None or rules.honours_runtime_path:
+        return
+    fix = "Name the shim's absolute path in runtime_type" if rules.absolute_runtime_type else "Put the shim on PATH"
+    edits = [Edit("unset", site.file, site.table, "runtime_path")]
+    if rules.absolute_runtime_type:
+        edits.append(Edit("set", site.file, site.table, "runtime_type", written))
+    yield site.at("runtime_path", situation).fault(
+        32,
+        WARNING,
+        name,
+        "runtime_path = %r of handler %s is ignored by containerd %s, which looks for %s on its PATH"
+        % (written, name, rules.name, usability.shim_of(str(handler.get("runtime_type") or "")) or "the shim"),
+        fix + " and restart containerd.",
+        edits if site.table else (),
+    )
+
+
+def _options(
+    name: str, handler: Table, verdict: usability.Verdict, site: _Site, situation: Situation
+) -> t.Iterator[Fault]:
+    options = handler.get("options") or {}
+    if not options and site.declaration is not None:
+        options = site.declaration.body.get("options") or {}
+    runtime_type = str(handler.get("runtime_type") or "")
+    if not isinstance(options, dict) or runtime_type in ("", LINUX_V1):
+        return
+    runc = runtime_type in usability.RUNC_TYPES
+    known = _RUNC_OPTIONS if runc else _OTHER_OPTIONS
+    table = "%s.options" % site.table if site.table else ""
+    for key in sorted(options):
+        same = [other for other in options if other.lower() == key.lower()]
+        if key.lower() in (item.lower() for item in known):
+            if len(same) > 1 and key == sorted(same)[0] and len({str(options[other]) for other in same}) > 1:
+                yield _twice(name, same, options, site, situation, table)
+        elif options[key] not in (None, "", 0, False, [], {}):
+            yield _unread(name, key, options[key], known, runc, site, situation, table)
+
+
+def _twice(
+    name: str, same: t.List[str], options: Table, site: _Site, situation: Situation, table: str
+) -> Fault:
+    spelled = sorted(same)
+    winner = spelled[-1]
+    proper = next((item for item in _RUNC_OPTIONS if item.lower() == winner.lower()), winner)
+    edits = [Edit("unset", site.file, table, key) for key in spelled if key != proper] if table else []
+    return site.at(winner, situation).fault(
+        33,
+        WARNING,
+        name,
+        "handler %s has the option %s in several letter cases (%s); they are one option, and %s = %r holds"
+        % (name, proper, ", ".join("%s = %r" % (key, options[key]) for key in spelled), winner, options[winner]),
+        "Keep one %s in the options of handler %s, and restart containerd." % (proper, name),
+        edits,
+    )
+
+
+def _unread(
+    name: str,
+    key: str,
+    value: t.Any,
+    known: t.Sequence[str],
+    runc: bool,
+    site: _Site,
+    situation: Situation,
+    table: str,
+) -> Fault:
+    near = suggest.nearest(key, known)
+    edits = []
+    if table:
+        edits.append(Edit("unset", site.file, table, key))
+        if near:
+            edits.append(Edit("set", site.file, table, near, value))
+    if not runc and key.lower() in (item.lower() for item in _RUNC_OPTIONS):
+        said = "is an option of the runc shim, and the shim of handler %s is another one: it is not read" % name
+    else:
+        said = "is not an option of this shim and is not read%s" % suggest.did_you_mean(key, known)
+    return site.at(key, situation).fault(
+        33,
+        WARNING,
+        name,
+        "%s = %r in the options of handler %s %s" % (key, value, name, said),
+        "Take %s out%s, and restart containerd." % (key, " or write %s" % near if near else ""),
+        edits,
+    )
+
+
+def _cgroup_driver(
+    name: str, handler: Table, verdict: usability.Verdict, site: _Site, situation: Situation
+) -> t.Iterator[Fault]:
+    driver = (situation.node.get("kubelet") or {}).get("cgroup_driver")
+    rules = situation.running or situation.rules
+    runc = handler.get("runtime_type") in usability.RUNC_TYPES
+    if driver not in ("systemd", "cgroupfs") or not runc or (rules is not None and not rules.shows_options):
+        return
+    systemd = bool(usability.option(handler.get("options") or {}, "SystemdCgroup"))
+    if systemd == (driver == "systemd"):
+        return
+    wanted = driver == "systemd"
+    edits = [Edit("set", site.file, site.table + ".options", "SystemdCgroup", wanted)] if site.table else []
+    yield site.fault(
+        35,
+        WARNING,
+        name,
+        "handler %s has SystemdCgroup = %s, but the kubelet's cgroup driver is %s: its pods cannot be created"
+        % (name, str(systemd).lower(), driver),
+        "Set SystemdCgroup = %s in the options of handler %s and restart containerd." % (str(wanted).lower(), name),
+        edits,
+    )
+
+
+def _snapshotter(
+    name: str, handler: Table, verdict: usability.Verdict, site: _Site, situation: Situation
+) -> t.Iterator[Fault]:
+    rules = situation.running or situation.rules
+    if not handler.get("snapshotter") or rules is None or rules.snapshotter_for_pulls or not rules.modern:
+        return
+    table = 'plugins."io.containerd.cri.v1.images".runtime_platforms.%s' % name
+    yield site.at("snapshotter", situation).fault(
+        36,
+        WARNING,
+        name,
+        "snapshotter %r of handler %s is not used when images are pulled on containerd %s"
+        % (handler["snapshotter"], name, rules.name),
+        "Set snapshotter in [%s] as well, or upgrade to containerd 2.3." % table,
+        [Edit("set", site.file, table, "snapshotter", handler["snapshotter"])] if site.table else (),
+    )
+
+
+def _name(
+    name: str, handler: Table, verdict: usability.Verdict, site: _Site, situation: Situation
+) -> t.Iterator[Fault]:
+    if _DNS_LABEL.match(name):
+        return
+    better = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-") or "handler"
+    path = site.declaration.path[:-1] + (better,) if site.declaration else ()
+    edits = [Edit("rename_table", site.file, site.table, value=toml_key(path))] if path else []
+    yield site.fault(
+        37,
+        WARNING,
+        name,
+        "handler %r is loaded, but no RuntimeClass can name it: a handler there is a DNS label (lower-case letters, "
+        "digits and -)" % name,
+        "Rename the handler (%s) and restart containerd." % better,
+        edits,
+    )
+
+
+__all__ = ("handler_faults",)

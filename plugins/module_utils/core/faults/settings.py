@@ -1,0 +1,458 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults of settings around the handlers: keys in the wrong home, removed keys, what merging did not keep."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.cri_section import LINUX_V1
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import (
+    Declaration,
+    Document,
+    KeyPath,
+    Tree,
+    toml_key,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.catalogue import (
+    ERROR,
+    INFO,
+    WARNING,
+    Edit,
+    Fault,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import (
+    IMAGE_CONTAINERD_KEYS,
+    IMAGE_KEYS,
+    field,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
+    NEW_IMAGES,
+    NEW_RUNTIME,
+    OLD_CRI,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation
+
+#: cri.v1.runtime has a different key of this name since 2.3 (a duration, not a number).
+_RUNTIME_ALSO_HAS = ("stats_collect_period",)
+
+_PROXY_TYPES = (
+    "snapshot",
+    "io.containerd.snapshotter.v1",
+    "content",
+    "io.containerd.content.v1",
+    "sandbox",
+    "io.containerd.sandbox.controller.v1",
+    "diff",
+    "io.containerd.differ.v1",
+)
+
+_UNKNOWN_KEY = re.compile(r'Ignoring unknown key.*?\bkey=("[^"]*"|\S+)(?:.*?\bplugin=(\S+))?')
+
+
+def setting_faults(situation: Situation) -> t.List[Fault]:
+    """Every fault of a setting in files that the next start would read."""
+    load = situation.load
+    if load is None or load.refusal is not None or load.undetermined is not None:
+        return []
+    found: t.List[Fault] = []
+    for check in (
+        _wrong_home,
+        _removed_keys,
+        _legacy_default,
+        _later_wins,
+        _arrays,
+        _proxy_plugins,
+        _zero_values,
+        _baked,
+        _ignored_config,
+        _nested_imports,
+    ):
+        found.extend(check(situation))
+    return found
+
+
+def _plugin_tables(situation: Situation, plugin: str) -> t.Iterator[t.Tuple[Document, Tree]]:
+    assert situation.load is not None
+    for document in situation.load.order:
+        body = (field(document.tree or {}, "plugins", situation.load.rules) or {}).get(plugin)
+        if isinstance(body, dict):
+            yield document, body
+
+
+def _wrong_home(situation: Situation) -> t.Iterator[Fault]:
+    """Keys of the images plugin in the runtime plugin's table (2.x)."""
+    assert situation.rules is not None
+    if not situation.rules.modern:
+        return
+    for document, body in _plugin_tables(situation, NEW_RUNTIME):
+        for key in ("sandbox_image",) + IMAGE_KEYS:
+            if key in body and key not in _RUNTIME_ALSO_HAS:
+                home = ("plugins", NEW_IMAGES, "pinned_images") if key == "sandbox_image" else ("plugins", NEW_IMAGES)
+                yield _homeless(document, ("plugins", NEW_RUNTIME, key), body[key], home)
+        containerd = body.get("containerd")
+        for key in IMAGE_CONTAINERD_KEYS if isinstance(containerd, dict) else ():
+            if key in containerd:
+                path = ("plugins", NEW_RUNTIME, "containerd", key)
+                yield _homeless(document, path, containerd[key], ("plugins", NEW_IMAGES))
+
+
+def _homeless(document: Document, path: KeyPath, value: t.Any, home: KeyPath) -> Fault:
+    name = "sandbox" if path[-1] == "sandbox_image" else path[-1]
+    edits: t.List[Edit] = []
+    if not isinstance(value, dict):
+        edits = [
+            Edit("unset", document.path, toml_key(path[:-1]), path[-1]),
+            Edit("set", document.path, toml_key(home), name, value),
+        ]
+    return Fault(
+        15,
+        WARNING,
+        (),
+        document.path,
+        toml_key(path[:-1]),
+        document.line_of(path),
+        "%s stands under %s, where containerd 2.x does not read it; the default holds" % (path[-1], NEW_RUNTIME),
+        "Move it to [%s] as %s and restart containerd." % (toml_key(home), name),
+        tuple(edits),
+    )
+
+
+def _removed_keys(situation: Situation) -> t.Iterator[Fault]:
+    """Keys that containerd 2.0 no longer knows; a file that is not read at all is explained elsewhere."""
+    assert situation.rules is not None and situation.load is not None
+    if not situation.rules.modern:
+        return
+    for plugin in (OLD_CRI, NEW_RUNTIME, "cri"):
+        for document, body in _plugin_tables(situation, plugin):
+            containerd = body.get("containerd") if isinstance(body.get("containerd"), dict) else {}
+            for key in ("default_runtime", "untrusted_workload_runtime"):
+                table = containerd.get(key)
+                if isinstance(table, dict) and table.get("runtime_type"):
+                    yield _removed_table(document, ("plugins", plugin, "containerd", key), table)
+            if body.get("systemd_cgroup") is True:
+                yield _removed(document, ("plugins", plugin, "systemd_cgroup"), "options.SystemdCgroup of each handler")
+            yield from _removed_handler_keys(document, plugin, containerd)
+
+
+def _removed_handler_keys(document: Document, plugin: str, containerd: Tree) -> t.Iterator[Fault]:
+    runtimes = containerd.get("runtimes")
+    for name, handler in (runtimes if isinstance(runtimes, dict) else {}).items():
+        for key, better in (("runtime_engine", "options.BinaryName"), ("runtime_root", "options.Root")):
+            if isinstance(handler, dict) and handler.get(key) and handler.get("runtime_type") != LINUX_V1:
+                path = ("plugins", plugin, "containerd", "runtimes", name, key)
+                yield _removed(document, path, better, (name,))
+
+
+def _removed(document: Document, path: KeyPath, better: str, handlers: t.Tuple[str, ...] = ()) -> Fault:
+    return Fault(
+        16,
+        WARNING,
+        handlers,
+        document.path,
+        toml_key(path[:-1]),
+        document.line_of(path),
+        "%s was removed in containerd 2.0 and is ignored" % path[-1],
+        "Use %s instead and restart containerd." % better,
+        (Edit("unset", document.path, toml_key(path[:-1]), path[-1]),),
+    )
+
+
+def _removed_table(document: Document, path: KeyPath, body: Tree) -> Fault:
+    name = "default" if path[-1] == "default_runtime" else "untrusted"
+    runtimes = path[:-1] + ("runtimes", name)
+    edits = [Edit("rename_table", document.path, toml_key(path), value=toml_key(runtimes))]
+    fix = "Rename the table to [%s]" % toml_key(runtimes)
+    if name == "default":
+        edits.append(Edit("set", document.path, toml_key(path[:-1]), "default_runtime_name", name))
+        fix += ' and set default_runtime_name = "default"'
+    return Fault(
+        16,
+        ERROR if name == "default" else WARNING,
+        (name,),
+        document.path,
+        toml_key(path),
+        document.line_of(path),
+        "[%s] was removed in containerd 2.0 and is ignored%s"
+        % (toml_key(path), ": the default handler is runc" if name == "default" else ""),
+        fix + ", then restart containerd.",
+        tuple(edits),
+    )
+
+
+def _legacy_default(situation: Situation) -> t.Iterator[Fault]:
+    """1.x: a default_runtime table makes itself the default, whatever default_runtime_name says."""
+    section, load = situation.section, situation.load
+    if section is None or load is None or section.default != "default" or section.written_default in (None, "default"):
+        return
+    for document, body in _plugin_tables(situation, section.name):
+        table = body.get("containerd", {}).get("default_runtime") if isinstance(body.get("containerd"), dict) else None
+        if isinstance(table, dict) and table.get("runtime_type"):
+            path = ("plugins", section.name, "containerd", "default_runtime")
+            yield Fault(
+                17,
+                WARNING,
+                ("default", str(section.written_default)),
+                document.path,
+                toml_key(path),
+                document.line_of(path),
+                "default_runtime_name = %r has no effect: the table default_runtime makes handler `default` the default"
+                % section.written_default,
+                "Take the table default_runtime out of %s and restart containerd." % document.path,
+                (Edit("drop_table", document.path, toml_key(path)),),
+            )
+
+
+def _same_handler(situation: Situation) -> t.Iterator[t.Tuple[Declaration, Declaration]]:
+    """(loser, winner): the same handler's table in two loaded files."""
+    assert situation.load is not None
+    last: t.Dict[KeyPath, Declaration] = {}
+    for document in situation.load.order:
+        for declaration in document.declarations:
+            earlier = last.get(declaration.path)
+            if earlier is not None and earlier.file != declaration.file:
+                yield earlier, declaration
+            last[declaration.path] = declaration
+
+
+def _conflicts(loser: Tree, winner: Tree) -> t.List[str]:
+    keys = []
+    for key, value in loser.items():
+        other = winner.get(key, value)
+        if isinstance(value, dict) and isinstance(other, dict):
+            keys.extend(_conflicts(value, other))
+        elif other != value and not isinstance(value, list):
+            keys.append(key)
+    return keys
+
+
+def _later_wins(situation: Situation) -> t.Iterator[Fault]:
+    assert situation.rules is not None
+    if situation.rules.plugin_merge != "deep":
+        return
+    for loser, winner in _same_handler(situation):
+        keys = _conflicts(loser.body, winner.body)
+        if keys:
+            surprising = _surprising(loser, winner, situation)
+            yield Fault(
+                28,
+                WARNING if surprising else INFO,
+                (winner.handler,),
+                winner.file,
+                winner.table,
+                winner.line,
+                "%s of handler %s: %s is read after %s and wins%s"
+                % (", ".join(sorted(keys)), winner.handler, winner.file, loser.file, surprising),
+                "If %s should hold, give it a name that sorts last (99-…) and restart containerd." % loser.file,
+                (Edit("drop_table", winner.file, winner.table),),
+            )
+
+
+def _surprising(loser: Declaration, winner: Declaration, situation: Situation) -> str:
+    """Why a person would not expect this order, or ""."""
+    assert situation.load is not None
+    first, second = (posixpath.basename(item.file) for item in (loser, winner))
+    if second.startswith("."):
+        return " (files whose names start with a dot are loaded too)"
+    root = situation.load.root
+    importers = {use.file for use in situation.load.imports if winner.file in use.matches or use.resolved == winner.file}
+    if importers and root not in importers and loser.file != root:
+        return " (imported by an imported file, it is read after all of that file's siblings)"
+    if posixpath.dirname(loser.file) == posixpath.dirname(winner.file) and _natural(first) > _natural(second):
+        return " (names are sorted byte by byte, not by number)"
+    return ""
+
+
+def _natural(name: str) -> t.List[t.Tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part.lower()) for part in re.split(r"(\d+)", name) if part]
+
+
+def _arrays(situation: Situation) -> t.Iterator[Fault]:
+    """2.x replaces arrays where a reader of the man page expects them to be appended."""
+    assert situation.load is not None and situation.rules is not None
+    if situation.rules.plugin_merge != "deep":
+        return
+    seen: t.Dict[KeyPath, t.Tuple[Document, t.List[t.Any]]] = {}
+    for document in situation.load.order:
+        for path, value in _array_values((document.tree or {}).get("plugins") or {}, ("plugins",)):
+            earlier = seen.get(path)
+            gone = [item for item in earlier[1] if item not in value] if earlier else []
+            if earlier and gone and earlier[0].path != document.path:
+                yield Fault(
+                    29,
+                    WARNING,
+                    (path[-2],) if "runtimes" in path[:-1] else (),
+                    document.path,
+                    toml_key(path[:-1]),
+                    document.line_of(path),
+                    "%s replaces the list of %s instead of adding to it; %s gone"
+                    % (path[-1], earlier[0].path, ", ".join(repr(item) for item in gone)),
+                    "Write the whole list in %s and restart containerd." % document.path,
+                    (
+                        Edit(
+                            "set", document.path, toml_key(path[:-1]), path[-1], earlier[1] + [i for i in value if i not in earlier[1]]
+                        ),
+                    ),
+                )
+            seen[path] = (document, value)
+
+
+def _array_values(node: Tree, path: KeyPath) -> t.Iterator[t.Tuple[KeyPath, t.List[t.Any]]]:
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _array_values(value, path + (key,))
+        elif isinstance(value, list):
+            yield path + (key,), value
+
+
+def _proxy_plugins(situation: Situation) -> t.Iterator[Fault]:
+    """An entry that lost its type to a later file: containerd panics at start (`plugin: no type`)."""
+    assert situation.load is not None
+    for name, entry in situation.load.proxy_plugins.items():
+        if isinstance(entry, dict) and entry.get("type") in _PROXY_TYPES:
+            continue
+        document = next(
+            item
+            for item in reversed(situation.load.order)
+            if name in (field(item.tree or {}, "proxy_plugins", situation.load.rules) or {})
+        )
+        complete = next(
+            (
+                item.tree["proxy_plugins"][name]["type"]
+                for item in situation.load.order
+                if item.tree and _typed(item.tree, name)
+            ),
+            None,
+        )
+        table = toml_key(("proxy_plugins", name))
+        yield Fault(
+            29,
+            ERROR,
+            tuple(sorted(situation.section.handlers)) if situation.section else (),
+            document.path,
+            table,
+            document.line_of(("proxy_plugins", name)),
+            "proxy plugin %s has no valid type (a later file's entry replaces the earlier one as a whole): containerd "
+            "stops at its next start with `plugin: no type`" % name,
+            "Write type and address together in [%s] of %s, then restart containerd." % (table, document.path),
+            (Edit("set", document.path, table, "type", complete or "snapshot"),),
+        )
+
+
+def _typed(tree: Tree, name: str) -> bool:
+    entry = (tree.get("proxy_plugins") or {}).get(name)
+    return isinstance(entry, dict) and entry.get("type") in _PROXY_TYPES
+
+
+def _zero_values(situation: Situation) -> t.Iterator[Fault]:
+    """A top-level zero or empty value never overrides an earlier one (mergo)."""
+    assert situation.load is not None
+    held: t.Dict[str, t.Tuple[str, t.Any]] = {}
+    for document in situation.load.order:
+        for key, value in (document.tree or {}).items():
+            if isinstance(value, dict) or key == "imports":
+                continue
+            if not value and key in held:
+                yield Fault(
+                    30,
+                    WARNING,
+                    (),
+                    document.path,
+                    "",
+                    document.line_of((key,)),
+                    "%s = %r does not take back %s = %r of %s: an empty value never overrides at the top level"
+                    % (key, value, key, held[key][1], held[key][0]),
+                    "Change %s in %s itself and restart containerd." % (key, held[key][0]),
+                    (Edit("unset", held[key][0], "", key),),
+                )
+            elif value:
+                held[key] = (document.path, value)
+
+
+def _baked(situation: Situation) -> t.Iterator[Fault]:
+    """The same handler in the root and in a drop-in: taking the drop-in away does not take the handler away."""
+    for first, second in _same_handler(situation):
+        if first.file == situation.root and first.body == second.body:
+            yield Fault(
+                39,
+                INFO,
+                (first.handler,),
+                second.file,
+                second.table,
+                second.line,
+                "handler %s stands alike in %s and %s (as `containerd config migrate` leaves it): taking one away does "
+                "not take the handler away" % (first.handler, first.file, second.file),
+                "Keep it in one of the two.",
+                (Edit("drop_table", first.file, first.table),),
+            )
+
+
+def _ignored_config(situation: Situation) -> t.Iterator[Fault]:
+    """1.4 starts on its defaults when the file named with -c does not exist."""
+    load = situation.load
+    assert load is not None
+    if load.root_missing and load.root != "/etc/containerd/config.toml" and load.rules.missing_config_ignored:
+        yield Fault(
+            23,
+            ERROR,
+            (),
+            load.root,
+            "",
+            0,
+            "%s, which -c names, does not exist: containerd %s runs on its built-in defaults" % (load.root, load.rules.name),
+            "Create %s or correct -c in the unit, then restart containerd." % load.root,
+        )
+
+
+def _nested_imports(situation: Situation) -> t.Iterator[Fault]:
+    """``imports`` and ``version`` behind a table header are keys of that table."""
+    assert situation.load is not None
+    for document in situation.load.order:
+        for path in _misplaced(document.tree or {}, ()):
+            yield Fault(
+                20,
+                WARNING if path[-1].lower() == "imports" else INFO,
+                (),
+                document.path,
+                toml_key(path[:-1]),
+                document.line_of(path),
+                "%s stands below the header [%s] and is a key of that table, not of the file"
+                % (path[-1], toml_key(path[:-1])),
+                "Move it above the first table header of %s and restart containerd." % document.path,
+                (Edit("unset", document.path, toml_key(path[:-1]), path[-1]),),
+            )
+
+
+def _misplaced(node: Tree, path: KeyPath) -> t.Iterator[KeyPath]:
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from _misplaced(value, path + (key,))
+        elif path and key == "imports" and isinstance(value, list):
+            yield path + (key,)
+        elif path and key == "version" and isinstance(value, int) and path[0] in ("grpc", "debug", "ttrpc", "metrics", "plugins"):
+            yield path + (key,)
+
+
+def unknown_keys(situation: Situation) -> t.List[Fault]:
+    """What the binary itself said it ignores (2.x prints it, 1.x is silent)."""
+    found: t.Dict[str, t.List[str]] = {}
+    for key, plugin in _UNKNOWN_KEY.findall(str((situation.dump or {}).get("stderr") or "")):
+        found.setdefault(plugin or "top level", []).append(key.strip('"'))
+    return [
+        Fault(
+            57,
+            INFO,
+            (),
+            situation.root,
+            "" if plugin == "top level" else toml_key(("plugins", plugin)),
+            0,
+            "containerd ignores unknown keys (%s): %s" % (plugin, ", ".join(sorted(set(keys)))),
+            "Correct or remove them.",
+        )
+        for plugin, keys in sorted(found.items())
+    ]
+
+
+__all__ = ("setting_faults", "unknown_keys")

@@ -1,0 +1,374 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From a capture to the facts about one node's containerd. Pure: no I/O, no Ansible."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import comparison, cri_section, usability
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Document
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.catalogue import ERROR, INFO, Fault
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.find import Outcome, find_faults
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import Load
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
+    OLD_CRI,
+    LineRules,
+    rules_for_dump,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+
+SCHEMA = 1
+#: A larger dump is refused: no real configuration comes near it.
+MAX_DUMP_BYTES = 10 * 1024 * 1024
+
+Table = t.Dict[str, t.Any]
+
+
+class _Next(t.NamedTuple):
+    """What a restart would load.
+
+    :ivar available: it can be told. :ivar handlers: what the configuration holds, served or not.
+    :ivar served: what CRI would answer with; None when unknown.
+    """
+
+    available: bool
+    source: str
+    handlers: t.Mapping[str, Table]
+    default: t.Optional[str]
+    served: t.Optional[t.Mapping[str, Table]]
+
+
+def interpret(capture: t.Mapping[str, t.Any]) -> Table:
+    """The facts of a capture: ``ansible_facts.containerd_runtime`` (schema 1).
+
+    :param capture: as ``node/collect.py`` or a capture directory gives it.
+    :raises RuntimeGateError: the capture is of another engine.
+    """
+    engine = (capture.get("node") or {}).get("engine") or "containerd"
+    if engine != "containerd":
+        raise RuntimeGateError(
+            "the capture is of engine %r; containerd_runtime_facts judges containerd captures only" % engine
+        )
+    situation = Situation(capture)
+    coming = _next(situation)
+    handlers, default, evidence = _current(situation, coming)
+    verdicts = _verdicts(situation, handlers)
+    change = _change(situation, coming)
+    lost = sorted({item.handler for item in situation.declarations()} - set(handlers))
+    outcome = Outcome(handlers, default, lost, verdicts, *change)
+    faults = find_faults(situation, outcome)
+    return _facts(situation, outcome, coming, evidence, faults)
+
+
+def _current(situation: Situation, coming: _Next) -> t.Tuple[t.Mapping[str, Table], t.Optional[str], str]:
+    """(handlers, default, evidence): DESIGN, "Layers of evidence"."""
+    if situation.loaded is not None:
+        return situation.loaded.handlers, situation.loaded.default, "loaded"
+    if situation.cri_ready is False:
+        dump = situation.dump or {}
+        return {}, None, "next" if dump.get("rc") == 0 else "none"
+    if coming.available:
+        return coming.handlers, coming.default, "next"
+    return {}, None, "none"
+
+
+def _next(situation: Situation) -> _Next:
+    """The next start: from the files; from the dump where the files are refused or not all there."""
+    section, load = situation.section, situation.load
+    if section is not None:
+        unregistered = section.down is not None and section.down.kind == "disabled" and not _is_modern(load)
+        handlers = {} if unregistered else section.handlers
+        default = None if unregistered else section.default
+        return _Next(True, "files", handlers, default, section.served_handlers)
+    dumped = _dump_section(situation)
+    if load is not None and load.refusal is not None:
+        if dumped is not None:
+            return _Next(True, "config dump", dumped.handlers, dumped.default, {})
+        return _Next(True, "files", {}, None, {})
+    if dumped is not None:
+        return _Next(True, "config dump", dumped.handlers, dumped.default, dumped.served_handlers)
+    return _Next(False, "none", {}, None, None)
+
+
+def _is_modern(load: t.Optional[Load]) -> bool:
+    """2.x keeps printing the handlers of a disabled CRI plugin, 1.x prints no CRI table at all."""
+    return load is not None and load.rules.modern
+
+
+def _dump_section(situation: Situation) -> t.Optional[cri_section.Section]:
+    dump = situation.dump or {}
+    if dump.get("rc") != 0 or not str(dump.get("stdout") or "").strip():
+        return None
+    document = Document("config dump", str(dump["stdout"]))
+    if document.tree is None:
+        return None
+    return section_of_dump(document, situation.rules)
+
+
+def section_of_dump(document: Document, rules: t.Optional[LineRules] = None) -> cri_section.Section:
+    """The CRI part of `config dump` output. Only the registered plugin's table counts: 2.x echoes unknown tables."""
+    tree = document.tree or {}
+    version = document.stated_version or 0
+    rules = rules or rules_for_dump(version or 1)
+    load = Load(rules, document.path)
+    load.order = [document]
+    load.version = version or rules.default_version
+    load.disabled = [item for item in tree.get("disabled_plugins") or [] if isinstance(item, str)]
+    plugins = tree.get("plugins")
+    load.plugins = dict(plugins) if isinstance(plugins, dict) else {}
+    proxies = tree.get("proxy_plugins")
+    load.proxy_plugins = proxies if isinstance(proxies, dict) else {}
+    section = cri_section.resolve(load)
+    if not rules.modern and cri_section.section_name(load) not in load.plugins:
+        missing = cri_section.Down("disabled", "the dump has no CRI table", plugin=OLD_CRI)
+        return section._replace(handlers={}, default="", down=missing)
+    return section
+
+
+def _verdicts(situation: Situation, handlers: t.Mapping[str, Table]) -> t.Dict[str, usability.Verdict]:
+    binaries = situation.node.get("binaries") or {}
+    rules = situation.running or situation.rules
+    loaded = situation.loaded
+    found = {}
+    for name, handler in handlers.items():
+        introspected = None
+        if loaded is not None and loaded.introspects:
+            introspected = name in loaded.features or None
+        found[name] = usability.judge(handler, rules, binaries, introspected)
+    return found
+
+
+def _change(
+    situation: Situation, coming: _Next
+) -> t.Tuple[t.List[str], t.List[str], t.Dict[str, t.List[str]], t.Optional[str], t.Optional[bool]]:
+    """(gains, loses, changes, next default, pending) of a restart; pending is None where the next start is unknown."""
+    loaded = situation.loaded
+    if loaded is None:
+        return [], [], {}, coming.default, False if situation.cri_ready is False else None
+    if coming.served is None:
+        return [], [], {}, coming.default, None
+    gains = sorted(set(coming.served) - set(loaded.handlers))
+    loses = sorted(set(loaded.handlers) - set(coming.served))
+    rules = situation.running or situation.rules
+    with_options = rules is not None and rules.shows_options and coming.source == "files"
+    changes = {}
+    for name in sorted(set(coming.served) & set(loaded.handlers)):
+        keys = comparison.differing(loaded.handlers[name], coming.served[name], with_options)
+        if keys:
+            changes[name] = keys
+    other_default = bool(coming.served) and coming.default != loaded.default
+    return gains, loses, changes, coming.default, bool(gains or loses or changes or other_default)
+
+
+def _facts(
+    situation: Situation, outcome: Outcome, coming: _Next, evidence: str, faults: t.List[Fault]
+) -> Table:
+    node = situation.node
+    return {
+        "schema": SCHEMA,
+        "collected_at": node.get("collected_at"),
+        "engine": "containerd",
+        "version": node.get("version"),
+        "next_version": node.get("next_version") or node.get("version"),
+        "release_line": _line_name(situation),
+        "config_path": node.get("config_path"),
+        "endpoint": node.get("endpoint"),
+        "serves_kubelet": node.get("serves_kubelet"),
+        "evidence": evidence,
+        "cri_ready": situation.cri_ready,
+        "explicit": False,
+        "reason": _reason(situation),
+        "default_handler": outcome.default,
+        "handlers": _handler_facts(outcome, situation),
+        "layers": _layers(situation, coming),
+        "imports": _imports(situation),
+        "restart_pending": outcome.pending,
+        "restart_gains": list(outcome.gains),
+        "restart_loses": list(outcome.loses),
+        "restart_changes": {name: list(keys) for name, keys in outcome.changes.items()},
+        "lost": list(outcome.lost),
+        "faults": [fault.as_dict() for fault in faults],
+        "healthy": all(fault.severity == INFO for fault in faults) and situation.cri_ready is not False,
+        "identity": _identity(node),
+    }
+
+
+def _line_name(situation: Situation) -> t.Optional[str]:
+    rules = situation.running or situation.rules
+    return rules.name if rules is not None else None
+
+
+def _reason(situation: Situation) -> str:
+    """Why CRI was not asked or does not answer; "" when it did."""
+    if situation.loaded is not None:
+        return ""
+    node = situation.node
+    if node.get("undecided"):
+        return "it could not be decided which runtime serves the kubelet: %s" % ", ".join(map(str, node["undecided"]))
+    if node.get("needs_become"):
+        return "reading the runtime needs root: needs become"
+    if node.get("cri_error"):
+        return str(node["cri_error"])
+    return "CRI was not asked"
+
+
+def _identity(node: t.Mapping[str, t.Any]) -> Table:
+    """What tells which Node object this host is (core/node_identity)."""
+    kubelet = node.get("kubelet") or {}
+    return {
+        "name": node.get("name"),
+        "hostname": node.get("hostname"),
+        "boot_id": node.get("boot_id"),
+        "machine_id": node.get("machine_id"),
+        "kubelet_hostname_override": kubelet.get("hostname_override"),
+        "kubelet_node_name": kubelet.get("node_name"),
+        "os": node.get("os"),
+        "arch": node.get("arch"),
+    }
+
+
+def _handler_facts(outcome: Outcome, situation: Situation) -> Table:
+    loaded = situation.loaded
+    facts = {}
+    for name, handler in sorted(outcome.handlers.items()):
+        verdict = outcome.verdicts[name]
+        facts[name] = {
+            "runtime_type": str(handler.get("runtime_type") or ""),
+            "binary": verdict.binary or None,
+            "shim": verdict.shim or None,
+            "options": handler.get("options") or {},
+            "snapshotter": handler.get("snapshotter") or None,
+            "privileged_without_host_devices": bool(handler.get("privileged_without_host_devices")),
+            "features": loaded.features.get(name) if loaded is not None else None,
+            "usable": verdict.usable,
+            "reason": verdict.reason,
+        }
+    return facts
+
+
+def _layer(available: bool, source: str, handlers: t.Iterable[str], default: t.Optional[str]) -> Table:
+    return {"available": available, "source": source, "handlers": sorted(handlers), "default_handler": default}
+
+
+def _layers(situation: Situation, coming: _Next) -> Table:
+    loaded, load, dump = situation.loaded, situation.load, situation.dump or {}
+    now = _layer(
+        loaded is not None,
+        "cri status" if loaded is not None else "none",
+        loaded.handlers if loaded is not None else (),
+        loaded.default if loaded is not None else None,
+    )
+    next_layer = _layer(coming.available, coming.source, coming.handlers, coming.default)
+    next_layer["serves_cri"] = None if coming.served is None else bool(coming.served)
+    next_layer["version"] = load.version if load is not None and load.order else None
+    next_layer["warnings"] = [
+        line for line in str(dump.get("stderr") or "").splitlines() if "level=warn" in line or "level=error" in line
+    ]
+    next_layer["rc"] = dump.get("rc")
+    files = [_declared_file(document, situation) for document in situation.documents()]
+    names = {item["name"] for entry in files for item in entry["handlers"]}
+    declared = _layer(bool(files), "files", names, _declared_default(situation))
+    declared["files"] = files
+    return {"loaded": now, "next": next_layer, "declared": declared}
+
+
+def _declared_default(situation: Situation) -> t.Optional[str]:
+    """The default that the files name last, whether it is read or not."""
+    paths = situation.load.paths if situation.load else []
+    named = [name for document in situation.documents() if document.path in paths for name, _path in document.default_names()]
+    return named[-1] if named else None
+
+
+def _declared_file(document: Document, situation: Situation) -> Table:
+    imports = (document.tree or {}).get("imports")
+    return {
+        "path": document.path,
+        "loaded": document.path in (situation.load.paths if situation.load else []),
+        "version": document.stated_version,
+        "imports": [item for item in imports if isinstance(item, str)] if isinstance(imports, list) else [],
+        "handlers": [{"name": item.handler, "line": item.line, "table": item.table} for item in document.declarations],
+        "error": document.error,
+    }
+
+
+def _imports(situation: Situation) -> t.List[Table]:
+    load = situation.load
+    if load is None:
+        return []
+    paths = set(load.paths)
+    return [
+        {
+            "pattern": use.pattern,
+            "file": use.file,
+            "line": use.line,
+            "files": list(use.matches),
+            "loaded": [path for path in use.matches if path in paths],
+        }
+        for use in load.imports
+    ]
+
+
+def interpret_dump(text: str) -> Table:
+    """The facts of one explicit dump: nothing but this text is judged.
+
+    :param text: output of ``containerd config dump``.
+    :raises RuntimeGateError: the text is empty, longer than 10 MB, no TOML, or no containerd configuration.
+    """
+    document = _dump_document(text)
+    section = section_of_dump(document)
+    if section.refusal is not None:
+        raise RuntimeGateError("dump, line %d: %s" % (section.refusal.line, section.refusal.message))
+    capture = {"node": {"version": None}, "dump": {"stdout": "", "stderr": "", "rc": None}}
+    situation = Situation(capture)
+    down = section.down
+    verdicts = {}
+    for name, handler in section.handlers.items():
+        verdict = usability.judge(handler, None, {})
+        if down is not None:
+            verdict = verdict._replace(usable=False, reason="CRI would not be served: %s" % down.message)
+        verdicts[name] = verdict
+    default = section.default or None
+    outcome = Outcome(section.handlers, default, [], verdicts, [], [], {}, default, None)
+    coming = _Next(True, "config dump", section.handlers, default, section.served_handlers)
+    facts = _facts(situation, outcome, coming, "next", _dump_faults(document, section, outcome))
+    facts["explicit"] = True
+    facts["reason"] = "only a dump was given"
+    facts["layers"]["next"].update(version=document.stated_version, rc=0)
+    facts["release_line"] = None
+    return facts
+
+
+def _dump_document(text: str) -> Document:
+    if not isinstance(text, str) or not text.strip():
+        raise RuntimeGateError("the dump is empty: pass the whole output of `containerd config dump`")
+    if len(text.encode("utf-8", "surrogateescape")) > MAX_DUMP_BYTES:
+        raise RuntimeGateError("the dump is larger than 10 MB: that is not the output of `containerd config dump`")
+    document = Document("dump", text)
+    if document.tree is None:
+        raise RuntimeGateError(
+            "the dump is not valid TOML: %s; pass the whole output of `containerd config dump`" % document.error
+        )
+    if not isinstance(document.tree.get("plugins"), dict):
+        raise RuntimeGateError("the dump has no [plugins] table: it is not the output of `containerd config dump`")
+    return document
+
+
+def _dump_faults(document: Document, section: cri_section.Section, outcome: Outcome) -> t.List[Fault]:
+    faults = []
+    if section.down is not None:
+        message = "CRI would not be served with this configuration: %s" % section.down.message
+        fix = "Mend the configuration that gave this dump, and restart containerd."
+        faults.append(Fault(26, ERROR, tuple(sorted(section.handlers)), "dump", "", 0, message, fix))
+    for name, verdict in sorted(outcome.verdicts.items()):
+        if verdict.kind in ("empty_type", "bad_type"):
+            number = 31 if verdict.kind == "empty_type" else 34
+            line = document.line_of(("plugins", section.name, "containerd", "runtimes", name))
+            faults.append(
+                Fault(number, ERROR, (name,), "dump", "", line, "handler %s: %s" % (name, verdict.reason), "Set runtime_type.")
+            )
+    return faults
+
+
+__all__ = ("MAX_DUMP_BYTES", "SCHEMA", "interpret", "interpret_dump", "section_of_dump")
