@@ -102,7 +102,7 @@ def _link(path: str) -> t.Optional[str]:
 
 def _read(path: str) -> str:
     with open(path, "rb") as file:
-        return file.read(_MAX_CMDLINE).decode("utf-8", "surrogateescape")
+        return file.read(_MAX_CMDLINE).decode("utf-8", "replace")
 
 
 def node_processes(proc: str = PROC) -> t.List[Process]:
