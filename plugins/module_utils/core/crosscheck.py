@@ -12,9 +12,9 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.blast_radius import blast_radius
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.explain import Hints, explain
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.explain import Hints, explain, typing_error
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.judged_node import JudgedNode, Runtime, read_node
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.notices import Fleet, notices_of
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.notices import Fleet, loaded_handlers, notices_of
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy, parse_policy
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime_class import (
     JudgedClass,
@@ -96,6 +96,7 @@ def crosscheck(
         references=references,
         classes_read=bool(classes_read),
         whole=fleet,
+        loaded=loaded_handlers(groups),
     )
     return {
         "ok": ok,
@@ -226,7 +227,8 @@ def _hints(index: int, entry: JudgedClass, groups: list[Group]) -> Hints:
         if cell.where == "targeted":
             for node in group.nodes[:_SAMPLE]:
                 handlers.update(node.runtime.handlers)
-    return Hints(frozenset(handlers), bool(having), None if entry.scope else _common_label(having[:_SAMPLE], lacking[:_SAMPLE]))
+    meant = None if having else typing_error(entry.handler, handlers)
+    return Hints(meant, None if entry.scope else _common_label(having[:_SAMPLE], lacking[:_SAMPLE]))
 
 
 def _common_label(having: list[JudgedNode], lacking: list[JudgedNode]) -> tuple[str, str] | None:

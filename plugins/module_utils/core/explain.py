@@ -27,11 +27,10 @@ _ESTABLISHED = frozenset(
 
 
 class Hints(t.NamedTuple):
-    """What the other nodes teach about a class. handlers: those that the targeted nodes have. seen: the class's
-    handler is loaded on some node. label: (key, value) that the nodes with the handler share, or None."""
+    """What the other nodes teach about a class. meant: the handler of the targeted nodes that its name was probably
+    meant to be, or None. label: (key, value) that the nodes with the handler share, or None."""
 
-    handlers: frozenset[str] = frozenset()
-    seen: bool = False
+    meant: str | None = None
     label: tuple[str, str] | None = None
 
 
@@ -70,8 +69,7 @@ def typing_error(handler: str, known: t.Iterable[str]) -> str | None:
     and established names are no typing errors of each other."""
     if handler in _ESTABLISHED:
         return None
-    candidates = [name for name in known if name == nearest(handler, [name]) and _same_family(handler, name)]
-    return nearest(handler, candidates)
+    return nearest(handler, [name for name in known if _same_family(handler, name)])
 
 
 def _same_family(handler: str, name: str) -> bool:
@@ -120,14 +118,13 @@ def _lacking(
 
 
 def _never_declared(node: JudgedNode, judged: JudgedClass, hints: Hints) -> str:
-    meant = None if hints.seen else typing_error(judged.handler, hints.handlers | frozenset(node.runtime.handlers))
-    if meant and judged.name:
+    if hints.meant and judged.name:
         return (
-            f'Did you mean handler "{meant}"? It is loaded where this class lands. The handler of a RuntimeClass cannot be'
-            f" changed: delete RuntimeClass {judged.name} and create it again with handler: {meant}."
+            f'Did you mean handler "{hints.meant}"? It is loaded where this class lands. The handler of a RuntimeClass cannot'
+            f" be changed: delete RuntimeClass {judged.name} and create it again with handler: {hints.meant}."
         )
-    if meant:
-        return f'Did you mean handler "{meant}"? Correct required_handlers in the policy.'
+    if hints.meant:
+        return f'Did you mean handler "{hints.meant}"? Correct required_handlers in the policy.'
     return f"Configure handler {judged.handler} for {_engine(node)} on {node.name} and restart it."
 
 

@@ -88,7 +88,7 @@ class Refusal(t.NamedTuple):
     """Why the daemon does not start with these files."""
 
     #: toml, bom, missing_import, directory, bad_glob, version, newer_dropin, plugin_uri, disabled_uri, wrong_type,
-    #: missing_config, required
+    #: missing_config, proxy
     kind: str
     file: str
     line: int
@@ -460,6 +460,33 @@ def _glob(pattern: str, known: t.Set[str], rules: LineRules) -> t.Tuple[str, ...
 
 
 def _validate(load: Load) -> t.Optional[Refusal]:
+    """What stops a daemon whose files could all be read."""
+    return _validate_ids(load) or _untyped_proxy(load)
+
+
+#: Types of proxy plugins (``LoadPlugins``, server.go); another one makes containerd panic: `plugin: no type`.
+_PROXY_TYPES = frozenset(
+    "snapshot io.containerd.snapshotter.v1 content io.containerd.content.v1 sandbox io.containerd.sandbox.controller.v1"
+    " diff io.containerd.differ.v1".split()
+)
+
+
+def has_proxy_type(entry: t.Any) -> bool:
+    """A complete entry of ``[proxy_plugins]``."""
+    return isinstance(entry, dict) and entry.get("type") in _PROXY_TYPES
+
+
+def _untyped_proxy(load: Load) -> t.Optional[Refusal]:
+    for name, entry in load.proxy_plugins.items():
+        if not has_proxy_type(entry):
+            document = _containing(load, lambda doc: name in (field(doc.tree or {}, "proxy_plugins", load.rules) or {}))
+            path = ("proxy_plugins", name)
+            message = "proxy plugin %s has no valid type" % name
+            return Refusal("proxy", document.path, document.line_of(path), message, table=toml_key(path), key=name)
+    return None
+
+
+def _validate_ids(load: Load) -> t.Optional[Refusal]:
     """``ValidateV2`` (1.x) and ``ValidateVersion`` (2.x) of the merged configuration."""
     rules = load.rules
     if rules.max_version is not None and load.version > rules.max_version:
@@ -531,6 +558,7 @@ __all__ = (
     "SERVER_KEYS",
     "bad_plugin_ids",
     "field",
+    "has_proxy_type",
     "merge_deep",
     "migrate_cri",
     "simulate",

@@ -55,7 +55,8 @@ _PLACES = ("binary", "shim", "runtime_path")
 
 
 class Fleet(t.NamedTuple):
-    """Everything the notices look at. classes: all RuntimeClasses; judged: those that have a cell in each group's row."""
+    """Everything the notices look at. classes: all RuntimeClasses; judged: those that have a cell in each group's row;
+    loaded: handler -> the judged nodes that have it."""
 
     classes: list[JudgedClass]
     judged: list[JudgedClass]
@@ -65,11 +66,22 @@ class Fleet(t.NamedTuple):
     references: References | None
     classes_read: bool
     whole: bool
+    loaded: dict[str, list[str]]
 
     def judged_nodes(self) -> t.Iterator[JudgedNode]:
         """The nodes that were judged, windows and virtual ones not among them."""
         for group in self.groups:
             yield from group.nodes
+
+
+def loaded_handlers(groups: t.Iterable[t.Any]) -> dict[str, list[str]]:
+    """Handler -> the nodes of these groups that have it, by handler name."""
+    found: dict[str, list[str]] = {}
+    for group in groups:
+        for node in group.nodes:
+            for handler in node.runtime.handlers:
+                found.setdefault(handler, []).append(node.name)
+    return dict(sorted(found.items()))
 
 
 def notices_of(fleet: Fleet) -> list[dict[str, t.Any]]:
@@ -181,7 +193,7 @@ def _not_allowed(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     allowed = fleet.policy.allowed_handlers
     if allowed is None:
         return
-    for handler, nodes in _loaded(fleet).items():
+    for handler, nodes in fleet.loaded.items():
         if handler not in allowed:
             yield _notice(
                 "handler_not_allowed",
@@ -212,7 +224,7 @@ def _weakening(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
 
 
 def _unnameable(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
-    for handler, nodes in _loaded(fleet).items():
+    for handler, nodes in fleet.loaded.items():
         if not nameable(handler):
             yield _notice(
                 "handler_unnameable",
@@ -273,7 +285,7 @@ def _nobody_serves(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
 
 
 def _meant(fleet: Fleet, entry: JudgedClass) -> str:
-    meant = typing_error(entry.handler, _loaded(fleet))
+    meant = typing_error(entry.handler, fleet.loaded)
     return f'; did you mean handler "{meant}"?' if meant else ""
 
 
@@ -347,16 +359,17 @@ def _breaks(cell: t.Any) -> bool:
 
 
 def _label_missing(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
-    """A special handler is loaded, and a class names it, but the class selects other nodes."""
+    """A special handler is loaded, and a class names it, but every class of that handler selects other nodes."""
+    served = {id(group): _reached(fleet, group) for group in fleet.groups}
     for entry, cells in _columns(fleet):
         if entry.name is None or not entry.selector:
             continue
         nodes = [
             node.name
             for cell, group in cells
-            if cell.where == "not_targeted" and cell.state.loaded
+            if cell.where == "not_targeted" and cell.state.loaded and entry.handler not in served[id(group)]
             for node in group.nodes
-            if entry.handler not in (node.runtime.default_handler, "runc") and not _reached(fleet, entry.handler, group)
+            if entry.handler not in (node.runtime.default_handler, "runc")
         ]
         if nodes:
             wanted = ", ".join(f"{key}={value}" for key, value in entry.selector.items())
@@ -371,9 +384,9 @@ def _label_missing(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
             )
 
 
-def _reached(fleet: Fleet, handler: str, group: t.Any) -> bool:
-    """Whether another class of the same handler lands on these nodes."""
-    return any(cell.where == "targeted" for entry, cell in zip(fleet.judged, group.row) if entry.handler == handler)
+def _reached(fleet: Fleet, group: t.Any) -> set[str]:
+    """The handlers that some class can use on these nodes."""
+    return {entry.handler for entry, cell in zip(fleet.judged, group.row) if cell.where == "targeted"}
 
 
 def _different_meanings(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
@@ -450,15 +463,6 @@ def _api_evidence(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
             " not show whether a handler is usable or survives a restart",
             nodes=names,
         )
-
-
-def _loaded(fleet: Fleet) -> dict[str, list[str]]:
-    """Handler -> the judged nodes that have it, by name."""
-    found: dict[str, list[str]] = {}
-    for node in fleet.judged_nodes():
-        for handler in node.runtime.handlers:
-            found.setdefault(handler, []).append(node.name)
-    return dict(sorted(found.items()))
 
 
 def _label_values(fleet: Fleet) -> dict[str, set[str]]:

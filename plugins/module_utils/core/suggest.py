@@ -43,7 +43,9 @@ def _bare(name: str) -> str:
 def _likeness(word: str, candidate: str) -> float:
     """0 to 1. Anagrams of neighbouring letters (nvidai, nvidia) are the commonest slip, so letters in any
     order count a little."""
-    ordered = difflib.SequenceMatcher(None, word.lower(), candidate.lower()).ratio()
+    matcher = difflib.SequenceMatcher(None, word.lower(), candidate.lower())
+    if matcher.real_quick_ratio() < _CUTOFF or matcher.quick_ratio() < _CUTOFF:
+        return 0.0  # cheap upper bounds of the ratio; most names end here
     if sorted(word.lower()) == sorted(candidate.lower()) and word[:1].lower() == candidate[:1].lower():
-        return max(ordered, 0.9)
-    return ordered
+        return max(matcher.ratio(), 0.9)
+    return matcher.ratio()

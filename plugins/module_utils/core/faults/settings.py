@@ -38,17 +38,6 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situati
 #: cri.v1.runtime has a different key of this name since 2.3 (a duration, not a number).
 _RUNTIME_ALSO_HAS = ("stats_collect_period",)
 
-_PROXY_TYPES = (
-    "snapshot",
-    "io.containerd.snapshotter.v1",
-    "content",
-    "io.containerd.content.v1",
-    "sandbox",
-    "io.containerd.sandbox.controller.v1",
-    "diff",
-    "io.containerd.differ.v1",
-)
-
 _UNKNOWN_KEY = re.compile(r'Ignoring unknown key.*?\bkey=("[^"]*"|\S+)(?:.*?\bplugin=(\S+))?')
 
 
@@ -64,7 +53,6 @@ def setting_faults(situation: Situation) -> t.List[Fault]:
         _legacy_default,
         _later_wins,
         _arrays,
-        _proxy_plugins,
         _zero_values,
         _baked,
         _ignored_config,
@@ -305,45 +293,6 @@ def _array_values(node: Tree, path: KeyPath) -> t.Iterator[t.Tuple[KeyPath, t.Li
             yield from _array_values(value, path + (key,))
         elif isinstance(value, list):
             yield path + (key,), value
-
-
-def _proxy_plugins(situation: Situation) -> t.Iterator[Fault]:
-    """An entry that lost its type to a later file: containerd panics at start (`plugin: no type`)."""
-    assert situation.load is not None
-    for name, entry in situation.load.proxy_plugins.items():
-        if isinstance(entry, dict) and entry.get("type") in _PROXY_TYPES:
-            continue
-        document = next(
-            item
-            for item in reversed(situation.load.order)
-            if name in (field(item.tree or {}, "proxy_plugins", situation.load.rules) or {})
-        )
-        complete = next(
-            (
-                item.tree["proxy_plugins"][name]["type"]
-                for item in situation.load.order
-                if item.tree and _typed(item.tree, name)
-            ),
-            None,
-        )
-        table = toml_key(("proxy_plugins", name))
-        yield Fault(
-            29,
-            ERROR,
-            tuple(sorted(situation.section.handlers)) if situation.section else (),
-            document.path,
-            table,
-            document.line_of(("proxy_plugins", name)),
-            "proxy plugin %s has no valid type (a later file's entry replaces the earlier one as a whole): containerd "
-            "stops at its next start with `plugin: no type`" % name,
-            "Write type and address together in [%s] of %s, then restart containerd." % (table, document.path),
-            (Edit("set", document.path, table, "type", complete or "snapshot"),),
-        )
-
-
-def _typed(tree: Tree, name: str) -> bool:
-    entry = (tree.get("proxy_plugins") or {}).get(name)
-    return isinstance(entry, dict) and entry.get("type") in _PROXY_TYPES
 
 
 def _zero_values(situation: Situation) -> t.Iterator[Fault]:

@@ -18,6 +18,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load im
     Refusal,
     bad_plugin_ids,
     field,
+    has_proxy_type,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
     NEW_RUNTIME,
@@ -174,6 +175,17 @@ def _missing_config(refusal: Refusal, situation: Situation) -> _Explained:
     return 23, said, "Create %s, or correct -c in the unit." % refusal.file, []
 
 
+def _proxy(refusal: Refusal, situation: Situation) -> _Explained:
+    """A drop-in that repeats an entry without its type: the later entry replaces the earlier one as a whole."""
+    assert situation.load is not None
+    entries = [(document.tree or {}).get("proxy_plugins") or {} for document in situation.load.order]
+    complete = [item[refusal.key] for item in entries if has_proxy_type(item.get(refusal.key))]
+    said = "%s: a later file's entry replaces the earlier one as a whole (`plugin: no type`)" % refusal.message
+    fix = "Write type and address together in [%s] of %s." % (refusal.table, refusal.file)
+    wanted = complete[-1]["type"] if complete else "snapshot"
+    return 29, said, fix, [Edit("set", refusal.file, refusal.table, "type", wanted)]
+
+
 _REFUSALS: t.Dict[str, t.Callable[[Refusal, Situation], _Explained]] = {
     "toml": _toml,
     "bom": _bom,
@@ -186,6 +198,7 @@ _REFUSALS: t.Dict[str, t.Callable[[Refusal, Situation], _Explained]] = {
     "disabled_uri": _disabled_uri,
     "wrong_type": _wrong_type,
     "missing_config": _missing_config,
+    "proxy": _proxy,
 }
 
 
@@ -253,10 +266,11 @@ def _key_below_cri(document: Document, key: str, handler: str) -> KeyPath:
 def _down_fix(section: Section, down: Down, situation: Situation, file: str) -> str:
     again = " Then restart containerd."
     if down.kind == "disabled":
-        return "Take %s out of disabled_plugins in %s (a drop-in cannot switch it on again)." % (
-            down.plugin,
-            file,
-        ) + again
+        return (
+            "Take %s out of disabled_plugins in %s (a drop-in cannot switch it on again)."
+            % (_as_disabled(down, situation), file)
+            + again
+        )
     if down.kind in ("default_missing", "default_empty"):
         name = down.handler or "runc"
         return (
@@ -270,6 +284,18 @@ def _down_fix(section: Section, down: Down, situation: Situation, file: str) -> 
     if down.kind == "snapshotter":
         return "Install the snapshotter %r as a proxy plugin, or name one that exists." % (down.value,) + again
     return "Remove or correct %s%s." % (down.key, " of handler %s" % down.handler if down.handler else "") + again
+
+
+def _as_disabled(down: Down, situation: Situation) -> str:
+    """The disabled plugin as the files spell it (a version 1 file says cri)."""
+    assert situation.load is not None
+    for document in situation.load.order:
+        written = field(document.tree or {}, "disabled_plugins", situation.load.rules) or []
+        if down.plugin in written:
+            return down.plugin
+        if down.plugin == OLD_CRI and SHORT_CRI in written:
+            return SHORT_CRI
+    return down.plugin
 
 
 def _down_edits(section: Section, down: Down, situation: Situation, file: str) -> t.List[Edit]:
