@@ -204,6 +204,16 @@ class _Collector:
             if shown["exec_start"]:
                 shown["exec_start"] = self._masker.command_line(shown["exec_start"])
             self._node["unit"] = shown
+            self._take_config_of_unit()
+
+    def _take_config_of_unit(self) -> None:
+        """A daemon that does not run would be started with the configuration that its unit names."""
+        runtime = self._runtime
+        if runtime and not runtime.process and not self._options.get("config_path"):
+            exe, config = self._after_restart(runtime)
+            if config:
+                self._runtime = runtime._replace(exe=exe, config_path=config)
+                self._node["config_path"] = config
 
     def find_versions(self) -> None:
         runtime = self._runtime
