@@ -36,7 +36,7 @@ $(READY): tests/requirements.txt tests/constraints.txt
 	@touch $@
 
 gate: $(READY)
-	@INVENTORY='$(INVENTORY)' KUBECONFIG='$(KUBECONFIG)' LIMIT='$(LIMIT)' CHECK='$(CHECK)' tests/gate.sh $(ARGS)
+	@EXAMPLE='$(EXAMPLE)' INVENTORY='$(INVENTORY)' KUBECONFIG='$(KUBECONFIG)' LIMIT='$(LIMIT)' CHECK='$(CHECK)' tests/gate.sh $(ARGS)
 
 test: $(READY)
 	@tests/system_packages.sh

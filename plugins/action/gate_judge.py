@@ -1,0 +1,88 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the kubenode.runtime_gate contributors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judges one host on the controller; the host that completes the set closes the round.
+
+It never fails a host: the statistics of a run (set_stats) are taken from successful results only, and one of those
+who complete a set may well be a host that fails. ``gate_verdict`` fails the hosts afterwards.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_cluster, gate_record
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.gate_round import GateRound
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import run_store
+
+ARGUMENTS = {
+    "runtime": {"type": "dict", "required": True},
+    "manifests": {"type": "list", "elements": "path", "default": []},
+    "kubectl_host": {"type": "str", "default": ""},
+    "cluster": {"type": "dict", "default": {}},
+    "node_name": {"type": "str", "default": ""},
+    "node_labels": {"type": "dict", "default": {}},
+    "node_taints": {"type": "list", "elements": "raw", "default": []},
+    "policy": {"type": "dict", "default": {}},
+    "pending": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
+    "pending_handlers": {"type": "list", "elements": "str", "default": []},
+    "report_path": {"type": "path", "default": ""},
+}
+
+
+class ActionModule(ActionBase):
+    """The controller's half is the whole of it: nothing is sent to the host."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
+    _supports_diff = True
+
+    def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
+        result = super().run(tmp, task_vars)
+        task_vars = task_vars or {}
+        _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        host = task_vars["inventory_hostname"]
+        store = run_store()
+        this_round = GateRound(store, task_vars)
+        cluster: t.Optional[t.Dict[str, t.Any]] = None
+        key = ""
+        try:
+            key = gate_cluster.key_of(arguments)
+            cluster = gate_cluster.read(store, arguments)
+            record = gate_record.judge_host(host, arguments["runtime"], cluster, _options(arguments))
+            this_round.claim_node(record)
+        except RuntimeGateError as error:
+            record = gate_record.broken_record(host, str(error), bool(arguments["runtime"].get("unreachable")))
+        this_round.put(record)
+        result.update(
+            changed=False,
+            fails=record["fails"],
+            message=gate_record.host_message(record) if record["fails"] else "",
+            verdicts=record["verdicts"],
+            round=this_round.number,
+            cluster_key=key,
+            report_path=arguments["report_path"],
+        )
+        if this_round.is_complete() and this_round.may_close():
+            try:
+                result["ansible_stats"] = this_round.close(cluster, arguments["report_path"], self._task.check_mode)
+            except RuntimeGateError as error:
+                result.update(failed=True, msg=str(error))
+        return result
+
+
+def _options(arguments: t.Mapping[str, t.Any]) -> gate_record.Options:
+    return gate_record.Options(
+        node_name=arguments["node_name"] or None,
+        node_labels=arguments["node_labels"],
+        node_taints=arguments["node_taints"],
+        policy=arguments["policy"],
+        pending_handlers=arguments["pending_handlers"],
+        pending_fails=arguments["pending"] == "fail",
+    )

@@ -1,0 +1,115 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the kubenode.runtime_gate contributors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gate_judge
+short_description: Judge this host alone against the cluster, and close the round when it is the last
+version_added: 0.1.0
+author:
+  - The kubenode.runtime_gate contributors
+description:
+  - The second task of the role P(kubenode.runtime_gate.gate#role), which is the way to use it.
+    To judge a list of nodes in one task, use M(kubenode.runtime_gate.runtimeclass_crosscheck).
+  - The cluster is read once a run, by the first host that needs it, whatever the strategy, C(serial) or C(--limit).
+  - The host that completes the set of its batch prints the table, writes the report and sets the statistics of the run.
+  - It never fails a host for what it finds; M(kubenode.runtime_gate.gate_verdict) does.
+  - It runs on the controller and sends nothing to the host.
+extends_documentation_fragment:
+  - kubenode.runtime_gate.controller
+options:
+  runtime:
+    description: The registered result of M(kubenode.runtime_gate.containerd_runtime_facts), also of a host that could not be read.
+    type: dict
+    required: true
+  manifests:
+    description: Files or directories with RuntimeClasses, Nodes, pods and workloads. When given, the API server is not asked.
+    type: list
+    elements: path
+    default: []
+  kubectl_host:
+    description: The host on which M(kubenode.runtime_gate.gate_kubectl) has read the cluster.
+    type: str
+    default: ""
+  cluster:
+    description: Connection options of M(kubernetes.core.k8s_info).
+    type: dict
+    default: {}
+  node_name:
+    description: The name of this host's Node. Empty, it is found.
+    type: str
+    default: ""
+  node_labels:
+    description: Labels of a Node that has not registered yet.
+    type: dict
+    default: {}
+  node_taints:
+    description: Taints of a Node that has not registered yet.
+    type: list
+    elements: raw
+    default: []
+  policy:
+    description: See the option O(kubenode.runtime_gate.runtimeclass_crosscheck#module:policy).
+    type: dict
+    default: {}
+  pending:
+    description: Whether a handler that this run would load fails the host.
+    type: str
+    choices:
+      - fail
+      - report
+    default: fail
+  pending_handlers:
+    description: The handlers that this run would load and whose proof passed.
+    type: list
+    elements: str
+    default: []
+  report_path:
+    description: Where the report is written on the controller, as JSON. Empty, none is written.
+    type: path
+    default: ""
+seealso:
+  - module: kubenode.runtime_gate.runtimeclass_crosscheck
+"""
+
+EXAMPLES = r"""
+---
+- name: Judge the node by the cluster's RuntimeClasses
+  kubenode.runtime_gate.gate_judge:
+    runtime: "{{ runtime }}"
+  register: judged
+"""
+
+RETURN = r"""
+fails:
+  description: Whether the host fails.
+  returned: always
+  type: bool
+message:
+  description: Why, empty where it does not fail.
+  returned: always
+  type: str
+verdicts:
+  description:
+    - Every verdict but a plain ok and not_targeted, as in
+      the return value RV(kubenode.runtime_gate.runtimeclass_crosscheck#module:verdicts).
+  returned: always
+  type: list
+  elements: dict
+round:
+  description: How often this host had passed through the gate before, in this play.
+  returned: always
+  type: int
+cluster_key:
+  description: Under which name the cluster's data is kept for this run.
+  returned: always
+  type: str
+report_path:
+  description: The option as given.
+  returned: always
+  type: str
+"""

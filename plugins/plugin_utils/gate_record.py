@@ -1,0 +1,279 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the kubenode.runtime_gate contributors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The gate without Ansible: one host's record, and what the closing step makes of all records.
+
+A record is what the report holds of one host (:func:`judge_host`). The report (:func:`make_report`) is the records,
+what only the whole fleet shows, and who was not judged. Both are plain data.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crosscheck import crosscheck
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import parse_policy
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import judge
+
+Data = t.Dict[str, t.Any]
+
+REPORT_SCHEMA = 1
+
+#: The keys of a runtime's facts that a cross-check of the whole fleet looks at; the rest stays with its host.
+_FLEET_KEYS = (
+    "schema", "engine", "version", "serves_kubelet", "evidence", "cri_ready", "explicit", "default_handler", "handlers",
+    "restart_gains", "restart_loses", "collected_at",
+)
+#: What the record takes over from the cross-check's summary of the node.
+_SUMMARY_KEYS = ("kind", "engine", "version", "evidence", "cri_ready", "collected_at", "default_handler", "handlers")
+
+
+class Options(t.NamedTuple):
+    """What the inventory says about one host. pending_fails: a handler that this run would load fails the host."""
+
+    node_name: t.Optional[str] = None
+    node_labels: t.Mapping[str, t.Any] = {}
+    node_taints: t.Sequence[t.Any] = ()
+    policy: t.Optional[t.Mapping[str, t.Any]] = None
+    pending_handlers: t.Sequence[str] = ()
+    pending_fails: bool = True
+
+
+def runtime_of(host: str, result: t.Mapping[str, t.Any]) -> t.Tuple[Data, t.Optional[str]]:
+    """The runtime facts in the registered result of the reading task, and why there are none.
+
+    Where the node could not be read, the facts say so: nothing is known, so nothing passes.
+    """
+    found = (result.get("ansible_facts") or {}).get("containerd_runtime")
+    if found and not result.get("unreachable"):
+        identity = dict(found.get("identity") or {})
+        return dict(found, identity=dict(identity, hostname=identity.get("hostname") or host)), None
+    if result.get("unreachable"):
+        why = "the host was unreachable"
+    elif result.get("skipped"):
+        why = "the task that reads it was skipped"
+    else:
+        why = "reading it failed"
+    detail = " ".join(str(result.get("msg") or result.get("module_stderr") or "").split())
+    why += ": " + detail if detail else ""
+    return {
+        "schema": 1,
+        "evidence": "none",
+        "cri_ready": None,
+        "handlers": {},
+        "default_handler": None,
+        "identity": {"hostname": host},
+        "faults": [{"severity": "error", "handlers": [], "message": why}],
+    }, why
+
+
+def judge_host(host: str, result: t.Mapping[str, t.Any], cluster: t.Mapping[str, t.Any], options: Options) -> Data:
+    """The record of one host.
+
+    :param result: the registered result of the reading task.
+    :param cluster: ``classes``, ``nodes`` (Node objects) and ``workloads`` (None where they were not read).
+    :raises RuntimeGateError: bad input: a policy, a class or a node that is not what it should be.
+    """
+    runtime, unread = runtime_of(host, result)
+    answer = judge(
+        {
+            "runtime_classes": cluster["classes"],
+            "nodes": cluster["nodes"],
+            "workloads": cluster["workloads"] or [],
+            "node_runtime": runtime,
+            "node_name": options.node_name,
+            "node_labels": options.node_labels,
+            "node_taints": options.node_taints,
+            "node_pending": options.pending_handlers,
+            "policy": options.policy,
+            "verdicts": "all",
+        }
+    )
+    for verdict in answer["verdicts"]:
+        if verdict["pending"] and not options.pending_fails:
+            verdict["fails"] = False
+        if unread and verdict["verdict"] == "unknown":
+            verdict["fix"] = "Make it readable (ansible %s -m ping shows what is wrong) and run again." % host
+    identity, summary = answer["node_identity"], answer["nodes"][0]
+    # A node that no class asks anything of passes, but not one that could not be read.
+    fails = any(verdict["fails"] for verdict in answer["verdicts"])
+    error = "%s: %s" % (identity["name"], unread) if unread and not fails and parse_policy(options.policy).unknown == "fail" else None
+    registered = {} if identity["registered"] else {"labels": dict(options.node_labels), "taints": list(options.node_taints)}
+    return {
+        "host": host,
+        "node": identity["name"],
+        "registered": identity["registered"],
+        "identified_by": identity["reason"],
+        "conflict": identity["conflict"],
+        "unreachable": bool(result.get("unreachable")),
+        "error": error,
+        "fails": fails or error is not None,
+        **{key: summary[key] for key in _SUMMARY_KEYS},
+        "restart_pending": runtime.get("restart_pending"),
+        "faults": [] if unread else runtime.get("faults") or [],
+        "cells": {_column(verdict): verdict["verdict"] for verdict in answer["verdicts"]},
+        "verdicts": [verdict for verdict in answer["verdicts"] if _notable(verdict)],
+        "notices": answer["notices"],
+        "policy": options.policy,
+        "fleet": {key: runtime[key] for key in _FLEET_KEYS if key in runtime},
+        "place": registered,
+    }
+
+
+def broken_record(host: str, message: str, unreachable: bool = False) -> Data:
+    """The record of a host that could not be judged because of bad input; it fails."""
+    return {"host": host, "node": None, "unreachable": unreachable, "error": message, "fails": True, "cells": {}, "verdicts": []}
+
+
+def _column(verdict: t.Mapping[str, t.Any]) -> str:
+    """The name of a verdict's column: its class, or the handler that the policy requires without one."""
+    return verdict["runtime_class"] or "(%s)" % verdict["handler"]
+
+
+def _notable(verdict: t.Mapping[str, t.Any]) -> bool:
+    """Everything that needs a sentence: all but not_targeted and a plain ok."""
+    return verdict["verdict"] not in ("ok", "not_targeted") or bool(verdict["fix"])
+
+
+def host_message(record: t.Mapping[str, t.Any]) -> str:
+    """Why the host fails: each handler once, with its reason and its fix."""
+    if record["error"]:
+        return record["error"]
+    told = []
+    for verdict in record["verdicts"]:
+        if verdict["fails"]:
+            asked = "RuntimeClass %s asks" % verdict["runtime_class"] if verdict["runtime_class"] else "the policy asks"
+            told.append(
+                "%s for handler %s: %s: %s" % (asked, verdict["handler"], _word(verdict), verdict["reason"])
+                + (". Fix: %s" % verdict["fix"] if verdict["fix"] else "")
+            )
+    return "%s: %s" % (record["node"], " | ".join(told))
+
+
+def _word(verdict: t.Mapping[str, t.Any]) -> str:
+    """The verdict in the words of the table: a time bomb is an ok that does not last."""
+    if verdict["verdict"] == "ok":
+        return "lost at restart"
+    return verdict["verdict"] + (" (pending)" if verdict["pending"] else "")
+
+
+def make_report(records: t.Mapping[str, Data], cluster: t.Mapping[str, t.Any], hosts: t.Sequence[str], about: Data) -> Data:
+    """The report of everything judged so far.
+
+    :param records: host -> record.
+    :param hosts: every host that the play was meant for, judged or not.
+    :param about: ``generated_at``, ``collection``, ``check_mode``: copied into the report.
+    """
+    judged = [records[host] for host in sorted(records)]
+    named = {record["node"] for record in judged if record["node"]}
+    cluster_nodes = [node["metadata"]["name"] for node in cluster["nodes"]]
+    closing = _closing(judged, cluster)
+    failing = [record for record in judged if record["fails"]]
+    return {
+        "schema": REPORT_SCHEMA,
+        **about,
+        "ok": not failing and len(judged) == len(hosts) and bool(judged),
+        "counts": {
+            "hosts": len(hosts),
+            "judged": len(judged),
+            "failing": len(failing),
+            "unreachable": sum(1 for record in judged if record["unreachable"]),
+            "cluster_nodes": len(cluster_nodes),
+            "cluster_nodes_judged": len(named & set(cluster_nodes)),
+            "verdicts": dict(sorted(collections.Counter(word for record in judged for word in record["cells"].values()).items())),
+            "fails": sum(1 for record in judged for verdict in record["verdicts"] if verdict["fails"]),
+            "pending": sum(1 for record in judged for verdict in record["verdicts"] if verdict["pending"]),
+        },
+        "failing_nodes": [record["node"] or record["host"] for record in failing],
+        "missing": {
+            record["node"]: sorted({verdict["handler"] for verdict in record["verdicts"] if verdict["fails"]})
+            for record in failing
+            if record["node"]
+        },
+        "hosts": [{key: value for key, value in record.items() if key not in _INTERNAL} for record in judged],
+        "not_judged": {
+            "hosts": sorted(set(hosts) - set(records)),
+            "nodes": sorted(set(cluster_nodes) - named),
+        },
+        "classes": closing.get("classes", []),
+        "notices": closing.get("notices", []),
+        "blast_radius": closing.get("blast_radius", {}),
+    }
+
+
+_INTERNAL = ("policy", "fleet", "place", "notices")
+
+
+def _closing(judged: t.Sequence[Data], cluster: t.Mapping[str, t.Any]) -> Data:
+    """What only the fleet shows, by the policy that most hosts have. It fails nobody."""
+    placed = [record for record in judged if record["node"]]
+    if not placed:
+        return {}
+    policies = collections.Counter(json.dumps(record["policy"], sort_keys=True) for record in placed)
+    policy = json.loads(sorted(policies, key=lambda text: (-policies[text], text))[0])
+    runtimes = {record["node"]: record for record in placed}
+    nodes = [
+        dict(node, runtime=runtimes[node["metadata"]["name"]]["fleet"]) if node["metadata"]["name"] in runtimes else node
+        for node in cluster["nodes"]
+    ]
+    nodes += [
+        dict(record["place"], name=record["node"], labels_complete=False, runtime=record["fleet"])
+        for record in placed
+        if not record["registered"]
+    ]
+    answer = crosscheck(
+        cluster["classes"], nodes, workloads=cluster.get("workloads"), policy=policy, judge=sorted(runtimes), fleet=True
+    )
+    answer["notices"] = _all_notices(answer["notices"], placed, len(policies))
+    return answer
+
+
+def _all_notices(fleet: t.List[Data], judged: t.Sequence[Data], policies: int) -> t.List[Data]:
+    """The fleet's notices, those that only one host's own policy gives, and doubts about which Node a host is."""
+    notices = list(fleet)
+    if policies > 1:
+        seen = {(notice["name"], notice["handler"], notice["runtime_class"]) for notice in fleet}
+        for record in judged:
+            for notice in record["notices"]:
+                if (notice["name"], notice["handler"], notice["runtime_class"]) not in seen:
+                    notices.append(notice)
+    notices += [
+        {
+            "name": "node_identity",
+            "severity": "warning",
+            "message": record["conflict"],
+            "fix": "Set runtime_gate_node_name for host %s." % record["host"],
+            "runtime_class": None,
+            "handler": None,
+            "nodes": [record["node"]],
+        }
+        for record in judged
+        if record["conflict"]
+    ]
+    return notices
+
+
+def report_path_of(path: str, job: t.Optional[str]) -> str:
+    """The path of the report, with the number of the AWX job in it: the slices of one run must not meet in one file."""
+    if not job or job in path:
+        return path
+    stem, dot, extension = path.rpartition(".")
+    if not dot or "/" in extension:
+        return "%s-%s" % (path, job)
+    return "%s-%s.%s" % (stem, job, extension)
+
+
+__all__ = (
+    "Options",
+    "REPORT_SCHEMA",
+    "broken_record",
+    "host_message",
+    "judge_host",
+    "make_report",
+    "report_path_of",
+    "runtime_of",
+)
