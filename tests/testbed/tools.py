@@ -206,6 +206,12 @@ TOOLS: dict[str, DebianTool | GoTool] = {
         "usr/bin/python3.11",
         _PYTHON_WRAPPER,
     ),
+    "crictl": GoTool(
+        "crictl", "sigs.k8s.io/cri-tools/cmd/crictl", "crictl", "sigs.k8s.io/cri-tools", stamps=("sigs.k8s.io/cri-tools/pkg/version.Version",)
+    ),
+    "etcd": GoTool("etcd", "go.etcd.io/etcd/server/v3", "etcd", "go.etcd.io/etcd/server/v3"),
+    "kube-apiserver": _kubernetes("kube-apiserver"),
+    "kubectl": _kubernetes("kubectl"),
     "cri-ask": GoTool("cri-ask", "./cmd/cri-ask", "cri-ask"),
     "stand-in": GoTool("cri-ask", "./cmd/stand-in", "stand-in"),
 }
