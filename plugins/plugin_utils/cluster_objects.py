@@ -1,0 +1,157 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kubernetes objects, wherever they come from: sorted by kind, and made small.
+
+A Node of a real cluster is 5 to 20 KB, most of it images and managedFields that no judgement looks at.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+
+WORKLOAD_KINDS = (
+    "Pod",
+    "PodTemplate",
+    "Deployment",
+    "DaemonSet",
+    "StatefulSet",
+    "ReplicaSet",
+    "ReplicationController",
+    "Job",
+    "CronJob",
+)
+_GROUP = "node.k8s.io/"
+_VERSIONS = ("node.k8s.io/v1", "node.k8s.io/v1beta1", "node.k8s.io/v1alpha1")
+_INFO = ("bootID", "machineID", "operatingSystem", "architecture", "containerRuntimeVersion", "kubeletVersion")
+
+
+class ClusterObjects:
+    """Objects of the kinds that the cross-check reads. Others are passed over.
+
+    runtime_classes, nodes, workloads: the (small) objects. empty_lists: how many List objects without items were seen:
+    somebody says "none", which is not the same as saying nothing. repeated: sentences about objects that stand twice, word for word.
+    """
+
+    def __init__(self) -> None:
+        self.runtime_classes: list[dict[str, t.Any]] = []
+        self.nodes: list[dict[str, t.Any]] = []
+        self.workloads: list[dict[str, t.Any]] = []
+        self.empty_lists = 0
+        self.repeated: list[str] = []
+        self._seen: dict[tuple[str, str], tuple[dict[str, t.Any], str]] = {}
+
+    def add(self, document: t.Any, where: str) -> None:
+        """Take one object or a List of them. where: the place for error messages.
+
+        Raises RuntimeGateError for what is no Kubernetes object, for a RuntimeClass without name or handler, and for
+        two different objects of one name.
+        """
+        if not isinstance(document, dict):
+            raise RuntimeGateError(f"{where} is {type(document).__name__}, not a Kubernetes object")
+        kind, version = document.get("kind"), document.get("apiVersion")
+        if not isinstance(kind, str) or not isinstance(version, str):
+            raise RuntimeGateError(f"{where} has no kind or no apiVersion, so it is no Kubernetes object")
+        if version.startswith("kustomize.config.k8s.io/") or kind == "Kustomization":
+            raise RuntimeGateError(f"{where} is a kustomization; render it first (kubectl kustomize DIR) and pass the result")
+        if kind.endswith("List") and "items" in document:
+            self._add_list(document, kind, version, where)
+        elif kind == "RuntimeClass" or version.startswith(_GROUP):
+            self._add_class(document, kind, version, where)
+        elif kind == "Node" and version == "v1":
+            self._add_unique("Node", slim_node(document), where, self.nodes)
+        elif kind in WORKLOAD_KINDS:
+            self.workloads.append(slim_workload(document))
+
+    def _add_list(self, document: dict[str, t.Any], kind: str, version: str, where: str) -> None:
+        items = document["items"]
+        if items is not None and not isinstance(items, list):
+            raise RuntimeGateError(f"{where} is a {kind} whose items are no list")
+        self.empty_lists += 0 if items else 1
+        # The items of a typed list in an API answer carry neither kind nor version.
+        typed = {} if kind == "List" else {"kind": kind[: -len("List")], "apiVersion": version}
+        for index, item in enumerate(items or ()):
+            place = f"{where}, item {index + 1}"
+            self.add({**typed, **item} if isinstance(item, dict) else item, place)
+
+    def _add_class(self, document: dict[str, t.Any], kind: str, version: str, where: str) -> None:
+        if kind != "RuntimeClass":
+            raise RuntimeGateError(f"{where} is of kind {kind!r}, which {version} does not have{did_you_mean(kind, ['RuntimeClass'])}")
+        if version not in _VERSIONS:
+            raise RuntimeGateError(f"{where} is a RuntimeClass of {version!r}, which does not exist{did_you_mean(version, _VERSIONS)}")
+        name = _name(document, where)
+        spec = document if version != "node.k8s.io/v1alpha1" else document.get("spec") or {}
+        key = "handler" if spec is document else "runtimeHandler"
+        handler = spec.get(key)
+        if "{{" in f"{name}{handler}":
+            raise RuntimeGateError(f"{where} is a template; render it first (helm template CHART) and pass the result")
+        if handler is None or handler == "":
+            raise RuntimeGateError(f"{where}: RuntimeClass {name} has no {key}; write {key}: NAME-OF-THE-HANDLER")
+        self._add_unique("RuntimeClass", slim_class(document), where, self.runtime_classes)
+
+    def _add_unique(self, kind: str, thing: dict[str, t.Any], where: str, to: list[dict[str, t.Any]]) -> None:
+        name = _name(thing, where)
+        earlier = self._seen.get((kind, name))
+        if earlier is None:
+            self._seen[kind, name] = (thing, where)
+            to.append(thing)
+        elif earlier[0] == thing:
+            self.repeated.append(f"{kind} {name} stands twice, in {earlier[1]} and in {where}, with the same content")
+        else:
+            raise RuntimeGateError(f"{kind} {name} stands twice and differs: in {earlier[1]} and in {where}; take one away")
+
+
+def slim_class(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """A RuntimeClass without annotations and managed fields."""
+    kept = {key: raw[key] for key in ("apiVersion", "kind", "handler", "scheduling", "overhead", "spec") if key in raw}
+    return {**kept, "metadata": {"name": (raw.get("metadata") or {}).get("name")}}
+
+
+def slim_node(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """A Node with its labels, taints, what identifies it, and its handlers."""
+    meta, spec, status = (raw.get(key) or {} for key in ("metadata", "spec", "status"))
+    info = status.get("nodeInfo") or {}
+    slim_status: dict[str, t.Any] = {"nodeInfo": {key: info[key] for key in _INFO if key in info}}
+    if "runtimeHandlers" in status:
+        slim_status["runtimeHandlers"] = status["runtimeHandlers"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": meta.get("name"), "labels": meta.get("labels") or {}},
+        "spec": {"taints": spec.get("taints") or [], "unschedulable": bool(spec.get("unschedulable"))},
+        "status": slim_status,
+    }
+
+
+def slim_workload(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """A workload with nothing but what says which RuntimeClass it names and where it runs."""
+    meta, spec = raw.get("metadata") or {}, raw.get("spec") or {}
+    kind = raw.get("kind")
+    small = {"kind": kind, "metadata": {"name": meta.get("name"), "namespace": meta.get("namespace")}}
+    if kind == "Pod":
+        phase = (raw.get("status") or {}).get("phase")
+        return {**small, "spec": _pod(spec), "status": {"phase": phase}}
+    if kind == "PodTemplate":
+        return {**small, "template": _template(raw)}
+    if kind == "CronJob":
+        job = (spec.get("jobTemplate") or {}).get("spec") or {}
+        return {**small, "spec": {"jobTemplate": {"spec": {"template": _template(job)}}}}
+    return {**small, "spec": {"template": _template(spec)}}
+
+
+def _template(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    return {"spec": _pod((raw.get("template") or {}).get("spec") or {})}
+
+
+def _pod(spec: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    return {key: spec[key] for key in ("runtimeClassName", "nodeName") if key in spec}
+
+
+def _name(document: t.Mapping[str, t.Any], where: str) -> str:
+    meta = document.get("metadata")
+    name = meta.get("name") if isinstance(meta, dict) else None
+    if not isinstance(name, str) or not name:
+        raise RuntimeGateError(f"{where} is a {document.get('kind')} without metadata.name")
+    return name

@@ -1,0 +1,267 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""RuntimeClasses, Nodes and, where asked, workloads from the API server.
+
+Connection options are those of kubernetes.core (its fragment k8s_auth_options and its environment variables). The
+lists are read page by page with the plain client: no API discovery, no object model, so the number of requests is
+one for RuntimeClasses and one for each page of Nodes, however many hosts are judged.
+
+The right that is needed: list on runtimeclasses.node.k8s.io and nodes; for workloads also list on the kinds in
+WORKLOAD_LISTS (examples/rbac.yml).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_objects import (
+    slim_class,
+    slim_node,
+    slim_workload,
+)
+
+CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+NODES = "/api/v1/nodes"
+WORKLOAD_LISTS = (
+    ("Pod", "/api/v1/pods"),
+    ("ReplicationController", "/api/v1/replicationcontrollers"),
+    ("Deployment", "/apis/apps/v1/deployments"),
+    ("DaemonSet", "/apis/apps/v1/daemonsets"),
+    ("StatefulSet", "/apis/apps/v1/statefulsets"),
+    ("Job", "/apis/batch/v1/jobs"),
+    ("CronJob", "/apis/batch/v1/cronjobs"),
+)
+# How often a page is asked again after 429 and after an expired token, and how long one pause may be (seconds).
+_ATTEMPTS = 4
+_LONGEST_PAUSE = 5.0
+
+
+class Answer(t.NamedTuple):
+    """One HTTP answer. retry_after: seconds, None where the server gave none."""
+
+    status: int
+    body: bytes
+    retry_after: float | None = None
+
+
+#: path, query -> Answer. Raises RuntimeGateError where there is no answer.
+Get = t.Callable[[str, t.Sequence[t.Tuple[str, str]]], Answer]
+
+
+def read_cluster(
+    auth: t.Mapping[str, t.Any],
+    classes: bool = True,
+    nodes: bool = True,
+    workloads: bool = False,
+    timeout: float = 30.0,
+    page_size: int = 500,
+) -> dict[str, t.Any]:
+    """classes, nodes and workloads of the cluster, each None unless asked for.
+
+    auth: options of kubernetes.core's k8s_auth_options. timeout: seconds for each request.
+    Raises RuntimeGateError: no client library, no way to the API, a refused or failed request.
+    """
+    return read_with(connect(auth, timeout), classes, nodes, workloads, page_size)
+
+
+def read_with(
+    get: Get,
+    classes: bool = True,
+    nodes: bool = True,
+    workloads: bool = False,
+    page_size: int = 500,
+    pause: t.Callable[[float], None] = time.sleep,
+) -> dict[str, t.Any]:
+    """read_cluster by a function that asks."""
+    found: dict[str, t.Any] = {"classes": None, "nodes": None, "workloads": None}
+    if classes:
+        items = list_all(get, CLASSES, page_size, pause)
+        found["classes"] = [slim_class({**item, "apiVersion": "node.k8s.io/v1"}) for item in items]
+    if nodes:
+        found["nodes"] = [slim_node(item) for item in list_all(get, NODES, page_size, pause)]
+    if workloads:
+        found["workloads"] = [
+            slim_workload({**item, "kind": kind})
+            for kind, path in WORKLOAD_LISTS
+            for item in list_all(get, path, page_size, pause)
+        ]
+    return found
+
+
+def list_all(get: Get, path: str, page_size: int, pause: t.Callable[[float], None] = time.sleep) -> t.Iterator[dict[str, t.Any]]:
+    """Every item of a list, page by page.
+
+    A continue token lives about five minutes (https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks).
+    The answer 410 to an expired one may carry a token that goes on without consistency; a list of which half is of
+    another time could miss a node, so the whole list is read again instead.
+    """
+    for _attempt in range(_ATTEMPTS):
+        items = _one_list(get, path, page_size, pause)
+        if items is not None:
+            return iter(items)
+    raise RuntimeGateError(
+        f"the API server let the list {path} expire {_ATTEMPTS} times while it was read; raise api_page_size or try when it is less busy"
+    )
+
+
+def _one_list(get: Get, path: str, page_size: int, pause: t.Callable[[float], None]) -> list[dict[str, t.Any]] | None:
+    """All items, or None where the token expired on the way."""
+    items: list[dict[str, t.Any]] = []
+    token = ""
+    while True:
+        query = [("limit", str(page_size))] + ([("continue", token)] if token else [])
+        answer = _patient(get, path, query, pause)
+        if answer.status == 410 and token:
+            return None
+        page = _page(answer, path)
+        items += page["items"] or []
+        token = (page.get("metadata") or {}).get("continue") or ""
+        if not token:
+            return items
+
+
+def _patient(get: Get, path: str, query: t.Sequence[tuple[str, str]], pause: t.Callable[[float], None]) -> Answer:
+    """Ask again a few times while the server says that it is too busy."""
+    answer = get(path, query)
+    for attempt in range(1, _ATTEMPTS):
+        if answer.status != 429:
+            break
+        pause(min(_LONGEST_PAUSE, answer.retry_after if answer.retry_after is not None else float(attempt)))
+        answer = get(path, query)
+    return answer
+
+
+def _page(answer: Answer, path: str) -> dict[str, t.Any]:
+    if answer.status != 200:
+        raise RuntimeGateError(_refusal(answer, path))
+    try:
+        page = json.loads(answer.body)
+    except (ValueError, RecursionError) as error:
+        raise RuntimeGateError(f"what answers at {path} is no API server: its answer is no JSON; check host or kubeconfig") from error
+    if not isinstance(page, dict) or not isinstance(page.get("items", 0), (list, type(None))):
+        raise RuntimeGateError(f"what answers at {path} is no API server: its answer is no list of objects; check host or kubeconfig")
+    return page
+
+
+def _refusal(answer: Answer, path: str) -> str:
+    """One sentence for each kind of refusal: what, and what to do."""
+    said = _message(answer.body)
+    thing = path.rpartition("/")[2]
+    if answer.status == 401:
+        return f"the API server does not know these credentials (401 at {path}): {said}; renew the token or kubeconfig"
+    if answer.status == 403:
+        return f"the API server refuses to list {thing} (403): {said}; the user needs the verb list on {thing} (examples/rbac.yml)"
+    if answer.status == 404:
+        return f"the API server does not serve {path} (404); RuntimeClasses need Kubernetes 1.20 or later"
+    if answer.status == 429:
+        return f"the API server is too busy (429 at {path}, asked {_ATTEMPTS} times): {said}; try again later"
+    if answer.status >= 500:
+        return f"the API server failed ({answer.status} at {path}): {said}; look at its health (/readyz) and try again"
+    return f"the API server answered {answer.status} at {path}: {said}"
+
+
+def _message(body: bytes) -> str:
+    """The message of a Status object, or the beginning of whatever came instead."""
+    text = body[:2000].decode("utf-8", "replace")
+    try:
+        status = json.loads(body)
+    except (ValueError, RecursionError):
+        return " ".join(text.split())[:200] or "without a word"
+    return str(status.get("message") or "without a word") if isinstance(status, dict) else text[:200]
+
+
+def connect(auth: t.Mapping[str, t.Any], timeout: float) -> Get:
+    """A function that asks the API server, from the options of kubernetes.core.
+
+    kubernetes.core's get_api_client is not used as a whole: it discovers the API first, without a time-out, so a
+    server that accepts and never answers would hang the play. Its configuration and headers are.
+    Raises RuntimeGateError where a library is missing or the options lead nowhere.
+    """
+    client_module, core = _libraries()
+    try:
+        configuration = core._create_configuration(core._create_auth_spec(**auth))
+        headers = core._create_headers(**auth)
+    except Exception as error:  # the client library raises its own, urllib3's, yaml's and plain ValueErrors here
+        raise RuntimeGateError(
+            f"no way to the API server: {_first_line(error)}; give kubeconfig, context, host or api_key (or their K8S_AUTH_"
+            " variables), or hand in runtime_classes and nodes, manifests or kubectl_output"
+        ) from error
+    configuration.retries = _no_retries()
+    client = client_module.ApiClient(configuration)
+    for name, value in headers.items():
+        core._set_header(client, name, value)
+    return _asker(client, configuration.host, timeout)
+
+
+def _libraries() -> tuple[t.Any, t.Any]:
+    try:
+        import kubernetes.client
+        from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as core
+    except ImportError as error:
+        raise RuntimeGateError(
+            f"reading the cluster needs the Python package kubernetes and the collection kubernetes.core on the controller ({error});"
+            " install them, or hand in runtime_classes and nodes, manifests or kubectl_output"
+        ) from error
+    return kubernetes.client, core
+
+
+def _no_retries() -> t.Any:
+    """urllib3 would obey any Retry-After, an hour as well; pauses are bounded here."""
+    import urllib3
+
+    return urllib3.Retry(total=1, connect=1, read=0, redirect=0, status=0, respect_retry_after_header=False)
+
+
+def _asker(client: t.Any, host: str, timeout: float) -> Get:
+    import kubernetes.client.exceptions as refused
+    import urllib3.exceptions
+
+    def get(path: str, query: t.Sequence[tuple[str, str]]) -> Answer:
+        try:
+            answer = client.call_api(
+                path,
+                "GET",
+                query_params=list(query),
+                header_params={"Accept": "application/json"},
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _return_http_data_only=True,
+                _request_timeout=(timeout, timeout),
+            )
+            return Answer(answer.status, answer.data)
+        except refused.ApiException as error:
+            if error.status:
+                return Answer(error.status, _bytes(error.body), _seconds((error.headers or {}).get("Retry-After")))
+            raise RuntimeGateError(f"the API server {host} cannot be reached: {_first_line(error)}; check host and certificates") from error
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise RuntimeGateError(_unreached(error, host, timeout)) from error
+
+    return get
+
+
+def _unreached(error: Exception, host: str, timeout: float) -> str:
+    text = _first_line(error)
+    if "timed out" in text.lower():
+        return f"the API server {host} did not answer within {timeout:g} s; check the way to it, or raise api_timeout"
+    return f"the API server {host} cannot be reached: {text}; check host, proxy and certificates"
+
+
+def _first_line(error: BaseException) -> str:
+    """The innermost reason, on one line: urllib3 wraps it in the names of pools and retries."""
+    reason = getattr(error, "reason", None)
+    text = str(reason if isinstance(reason, BaseException) else error).strip() or type(error).__name__
+    return " ".join(text.split())[:300]
+
+
+def _bytes(body: t.Any) -> bytes:
+    return body if isinstance(body, bytes) else str(body or "").encode()
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return max(0.0, float(text)) if text is not None else None
+    except ValueError:
+        return None  # a date, which API servers do not send
