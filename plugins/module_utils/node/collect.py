@@ -31,7 +31,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.files i
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets import Masker, Withheld
 
 #: The version of the collection (the same as in galaxy.yml; a test compares them).
-COLLECTOR = "kubenode.runtime_gate 1.0.0"
+COLLECTOR = "kubenode.runtime_gate 0.1.0"
 DEFAULT_TIMEOUT = 5.0
 #: Names under which masked-out parts of a capture that are no files stand in ``withheld``.
 DUMP = "config dump"
