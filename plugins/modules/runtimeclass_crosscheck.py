@@ -405,7 +405,12 @@ blast_radius:
       type: str
       returned: always
       sample: gpu-pods
-    pods: {description: The pods there that run with the default handler; null where no workloads were read., type: list, elements: str, returned: always, sample: [default/web]}
+    pods:
+      description: The pods there that run with the default handler; null where no workloads were read.
+      type: list
+      elements: str
+      returned: always
+      sample: [default/web]
 lines:
   description: C(MISSING=HANDLER) for each handler that fails anywhere, sorted, each once; or C(OK), exactly when RV(ok).
   returned: success

@@ -20,9 +20,25 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.verdict
 
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 # Names that people really use for handlers: none of them is a typing error of another one.
-_ESTABLISHED = frozenset(
-    "runc crun youki runsc gvisor kata nvidia nvidia-cdi nvidia-legacy nvidia-experimental spin slight wws lunatic"
-    " wasmedge wasmtime wasmer sysbox-runc runhcs-wcow-process".split()
+_ESTABLISHED = (
+    "runc",
+    "crun",
+    "youki",
+    "runsc",
+    "gvisor",
+    "kata",
+    "nvidia",
+    "nvidia-cdi",
+    "nvidia-legacy",
+    "nvidia-experimental",
+    "spin",
+    "slight",
+    "wws",
+    "lunatic",
+    "wasmedge",
+    "wasmtime",
+    "wasmer",
+    "sysbox-runc",
 )
 
 
@@ -43,13 +59,13 @@ def explain(
     if where == "not_targeted":
         return _not_targeted(node, judged), None, ids
     if where == "excluded_by_taint":
-        return _excluded(node, judged, policy, state) + (ids,)
+        return (*_excluded(node, judged, policy, state), ids)
     if where == "unknown":
-        return _undecided(node, judged) + (ids,)
+        return (*_undecided(node, judged), ids)
     if verdict == "unknown":
-        return _unknown(node, state) + (ids,)
+        return (*_unknown(node, state), ids)
     if is_time_bomb(verdict, state):
-        return _time_bomb(node, judged.handler, faults) + (ids,)
+        return (*_time_bomb(node, judged.handler, faults), ids)
     if verdict in LACKING:
         reason, fix = _lacking(node, judged, verdict, faults, hints)
         return reason, _with_scope(fix, judged, verdict, hints), ids

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.explain import scoping_line, Hints, typing_error
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.explain import Hints, scoping_line, typing_error
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.judged_node import JudgedNode
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime_class import (

@@ -183,7 +183,7 @@ def _toleration(raw: t.Any, where: str) -> Toleration:
     text = "" if value is None else _label_value(value, key, where)
     if operator in ("Lt", "Gt") and not _int64(text):
         raise RuntimeGateError(f"{where} has the operator {operator} and the value {text!r}, which is no integer")
-    return Toleration(key, operator, text, _effect(effect, where, EFFECTS + ("",)))
+    return Toleration(key, operator, text, _effect(effect, where, (*EFFECTS, "")))
 
 
 def _taint(raw: t.Any, where: str) -> Taint:
