@@ -259,7 +259,7 @@ def _all_notices(fleet: t.List[Data], judged: t.Sequence[Data], policies: int) -
 
 def report_path_of(path: str, job: t.Optional[str]) -> str:
     """The path of the report, with the number of the AWX job in it: the slices of one run must not meet in one file."""
-    if not job or job in path:
+    if not path or not job or job in path:
         return path
     stem, dot, extension = path.rpartition(".")
     if not dot or "/" in extension:
