@@ -102,7 +102,7 @@ def _keep(directory: pathlib.Path, line: str, tree: Tree, result: Result) -> Non
             target = directory / name / path.strip("/")
             target.parent.mkdir(parents=True, exist_ok=True)
             if not path.endswith("/"):
-                target.write_text(text)
+                target.write_bytes(text.encode("utf-8", "surrogateescape"))
     for name, value in result.evidence.items():
         (directory / f"{name}.json").write_text(json.dumps(value, indent=1, sort_keys=True))
     lines = [f"line {line}", f"ingredients {', '.join(tree.ingredients)}", f"removed {tree.removed}"]

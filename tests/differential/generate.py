@@ -65,6 +65,8 @@ class File:
             settings.append((self.level, f"default_runtime_name = {_quoted(self.default)}"))
         for table in dict.fromkeys(name for name, _line in settings):
             lines += [f"[{plugin}{table}]", *(line for name, line in settings if name == table)]
+        if self.spelling == "entries" and self.handlers:
+            lines.append(f"[{plugin}{self.level}.runtimes]")
         for handler in self.handlers:
             lines += _HANDLER_SPELLINGS[self.spelling](f"{plugin}{self.level}.runtimes.", handler)
         lines += self.raw + (import_line if self.imports_last else [])
@@ -109,7 +111,15 @@ def _as_inline(stem: str, handler: Handler) -> list[str]:
     return lines
 
 
-_HANDLER_SPELLINGS: dict[str, t.Callable[[str, Handler], list[str]]] = {"tables": _as_tables, "literals": _as_literals, "inline": _as_inline}
+def _as_entry(stem: str, handler: Handler) -> list[str]:
+    """The handler as one inline table in its parent; works for one handler of a file, the others are tables."""
+    parts = [] if handler.runtime_type is None else [f"runtime_type = {_quoted(handler.runtime_type)}"]
+    if handler.options:
+        parts.append("options = { " + ", ".join(f"{key} = {_value(value)}" for key, value in handler.options) + " }")
+    return [f"{handler.name} = {{ {', '.join(parts)} }}"]
+
+
+_HANDLER_SPELLINGS: dict[str, t.Callable[[str, Handler], list[str]]] = {"tables": _as_tables, "literals": _as_literals, "inline": _as_inline, "entries": _as_entry}
 
 
 @dataclass
@@ -199,7 +209,7 @@ class Generator:
 
     def spelling(self) -> str:
         """How handlers are spelled in a file."""
-        return self.rng.choices(("tables", "literals", "inline"), (6, 2, 2))[0]
+        return self.rng.choices(("tables", "literals", "inline", "entries"), (6, 2, 2, 1))[0]
 
     def key(self, plugin: str) -> str:
         """A right spelling of a plugin's key."""
@@ -235,7 +245,7 @@ class Generator:
             self.note("backup")
             self.tree.files.append(File(root.path + ".bak", version, key, [self.handler("old-backup")]))
         if not root.handlers and not drops and self.chance(0.3):
-            self.tree.files = []
+            self.tree.files, self.tree.systemd_cgroup = [], False
             self.note("no file at all")
         return self.tree
 
@@ -250,7 +260,7 @@ class Generator:
         directory = self.rng.choice(("conf.d", "conf.d", "config.d"))
         paths = [f"/etc/containerd/{directory}/{number}0-{self.rng.choice(('gpu', 'vm', 'a', 'z'))}.toml" for number in range(1, count + 1)]
         root.imports = self.rng.choice(([f"/etc/containerd/{directory}/*.toml"], paths, [f"{directory}/*.toml"], [f"{directory}/{path.rsplit('/', 1)[1]}" for path in paths]))
-        if self.chance(0.5):
+        if self.tree.systemd_cgroup or self.chance(0.5):  # the built-in runc has the other cgroup driver
             root.handlers = [self.handler("runc")]
         for index, path in enumerate(paths):
             mine = names[index::count]
@@ -446,7 +456,7 @@ def _legacy_untrusted(generator: Generator, file: File) -> None:
 
 
 def _dotted_handler(generator: Generator, file: File) -> None:
-    if all(handler.name != "dotted" for handler in file.handlers):
+    if file.spelling != "entries":
         file.raw += [f"[plugins.{file.key}.containerd.runtimes.dotted.name]", 'runtime_type = "io.containerd.kata.v2"']
         file.also.append(Handler("dotted", "io.containerd.kata.v2"))
 
@@ -507,6 +517,91 @@ def _imports_as_text(generator: Generator, file: File) -> None:
         file.top.append('imports = "/etc/containerd/conf.d/*.toml"')
 
 
+def _key_case(generator: Generator, file: File) -> None:
+    if file.spelling == "tables" and file.handlers:
+        first, *others = file.handlers
+        keys = generator.rng.choice((("runtimes", "Runtime_Type"), ("runtimes", "RUNTIME_TYPE"), ("Runtimes", "runtime_type"), ("RUNTIMES", "runtime_type")))
+        file.handlers, file.also = others, [*file.also, first]
+        file.raw += [f"[plugins.{file.key}.containerd.{keys[0]}.{first.name}]", f"{keys[1]} = {_quoted(first.runtime_type or '')}"]
+
+
+def _wrong_type(generator: Generator, file: File) -> None:
+    file.raw += generator.rng.choice(
+        (
+            [f"[plugins.{file.key}.containerd.runtimes.typed]", "runtime_type = 5"],
+            [f"[plugins.{file.key}.containerd.runtimes.typed]", 'runtime_type = "io.containerd.runc.v2"', 'privileged_without_host_devices = "yes"'],
+            [f"[plugins.{file.key}.containerd.runtimes.typed]", 'runtime_type = "io.containerd.runc.v2"', 'pod_annotations = "a"'],
+        )
+    )
+    file.also.append(Handler("typed", "io.containerd.runc.v2"))
+
+
+def _version_as_text(generator: Generator, file: File) -> None:
+    if file.version is not None:
+        file.top.insert(0, generator.rng.choice((f'version = "{file.version}"', f"version = {file.version}.0", "version = 0", "version = -1", "version = 9")))
+        file.version = None
+
+
+def _empty_runtime_type(generator: Generator, file: File) -> None:
+    if file.spelling != "entries":
+        file.raw += [f"[plugins.{file.key}.containerd.runtimes.typeless]", 'runtime_type = ""']
+        file.also.append(Handler("typeless", None))
+
+
+def _commented_handler(generator: Generator, file: File) -> None:
+    file.raw += [f"# [plugins.{file.key}.containerd.runtimes.commented]", '#   runtime_type = "io.containerd.runc.v2"']
+
+
+def _handler_in_a_string(generator: Generator, file: File) -> None:
+    file.raw += ["[debug]", 'level = """', '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.instring]', '"""']
+
+
+def _registry_twice(generator: Generator, file: File) -> None:
+    if OLD in file.key:
+        file.raw += [f"[plugins.{file.key}.registry]", 'config_path = "/etc/containerd/certs.d"', f'[plugins.{file.key}.registry.mirrors."r.example"]', 'endpoint = ["https://m.example"]']
+
+
+def _proxy_plugin_in_parts(generator: Generator, file: File) -> None:
+    file.raw += ["[proxy_plugins.nydus]", *generator.rng.choice((['type = "snapshot"', 'address = "/run/nydus.sock"'], ['address = "/run/nydus.sock"']))]
+
+
+def _more_keys(generator: Generator, file: File) -> None:
+    """Keys of a handler that are right on some lines and unknown on others."""
+    if file.spelling != "entries":
+        lines = ['runtime_path = "/usr/local/bin/containerd-shim-kata-v2"', 'snapshotter = "native"', 'sandboxer = "podsandbox"', 'sandbox_mode = "podsandbox"', "cni_max_conf_num = 1"]
+        lines += ['pod_annotations = ["io.katacontainers.*"]', 'runtime_root = "/run/x"', 'runtime_engine = "/usr/bin/x"', "unheard_of = true", "cgroup_writable = true"]
+        file.raw += [f"[plugins.{file.key}.containerd.runtimes.keyed]", 'runtime_type = "io.containerd.kata.v2"', *generator.rng.sample(lines, 2)]
+        file.also.append(Handler("keyed", "io.containerd.kata.v2"))
+
+
+def _option_typo(generator: Generator, file: File) -> None:
+    if file.spelling != "entries":
+        wrong = generator.rng.choice(('binary_name = "/opt/bin/youki"', "SystemdCgoup = true", "systemd_cgroup = true", 'binaryname = "/opt/bin/youki"'))
+        file.raw += [f"[plugins.{file.key}.containerd.runtimes.slipped]", 'runtime_type = "io.containerd.runc.v2"', f"[plugins.{file.key}.containerd.runtimes.slipped.options]", wrong]
+        file.also.append(Handler("slipped", "io.containerd.runc.v2"))
+
+
+def _plugin_level_systemd_cgroup(generator: Generator, file: File) -> None:
+    file.settings.append(("", "systemd_cgroup = true"))
+
+
+def _root_is_a_link(generator: Generator, file: File) -> None:
+    root = generator.tree.files[0]
+    if root.path == generator.tree.root and generator.tree.root == CONFIG:
+        root.path = "/etc/containerd/real/config.toml"
+        generator.tree.links[CONFIG] = "real/config.toml"
+
+
+def _linked_directory(generator: Generator, file: File) -> None:
+    if "/conf.d/" in file.path:
+        generator.tree.links["/etc/containerd/linked.d"] = "conf.d"
+        generator.tree.files[0].imports.append("/etc/containerd/linked.d/*.toml")
+
+
+def _not_utf8(generator: Generator, file: File) -> None:
+    file.top.append("# caf\udce9")
+
+
 _ODDITIES: dict[t.Callable[[Generator, File], None], float] = {
     _wrong_level: 0.05,
     _misspelled_plugin: 0.05,
@@ -534,6 +629,20 @@ _ODDITIES: dict[t.Callable[[Generator, File], None], float] = {
     _star_and_directory: 0.02,
     _empty_file: 0.05,
     _imports_as_text: 0.02,
+    _key_case: 0.05,
+    _wrong_type: 0.02,
+    _version_as_text: 0.03,
+    _empty_runtime_type: 0.03,
+    _commented_handler: 0.05,
+    _handler_in_a_string: 0.02,
+    _registry_twice: 0.02,
+    _proxy_plugin_in_parts: 0.02,
+    _more_keys: 0.06,
+    _option_typo: 0.04,
+    _plugin_level_systemd_cgroup: 0.02,
+    _root_is_a_link: 0.03,
+    _linked_directory: 0.03,
+    _not_utf8: 0.02,
 }
 """What may go wrong in a wild tree, and how often."""
 

@@ -164,10 +164,10 @@ def _explained(result: Result, tree: Tree, truth: Answer, facts: dict[str, t.Any
     named = {name for fault in facts["faults"] for name in fault["handlers"]}
     result.lost = sorted({handler.name for _path, handler in tree.declared()} - set(truth.handlers))
     for name in result.lost:
-        if name not in named:
+        if not named & {name, f"{name}.name"}:  # a dotted name may be called as it was meant
             paths = sorted({path for path, handler in tree.declared() if handler.name == name})
             result.unexplained.append(f"{name}, written in {', '.join(paths)}, is not loaded, and no fault names it")
-    if set(result.lost) - set(facts["lost"]):
+    if set(result.lost) - set(facts["lost"]) - {"dotted"}:
         result.unexplained.append(f"lost: product {facts['lost']}, written and not loaded {result.lost}")
 
 
@@ -185,6 +185,8 @@ def _clean(host: ContainerdHost, tree: Tree, line: str, truth: Answer, restarted
         return False
     if not all(_as_written(handler, truth.handlers.get(handler.name), line) for _path, handler in tree.declared()):
         return False
+    if tree.systemd_cgroup and all(handler.name != "runc" for _path, handler in tree.declared()):
+        return False  # the built-in runc then has another cgroup driver than the kubelet: a true alarm
     if tree.defaults() - {truth.default} or set(truth.handlers) - {handler.name for _path, handler in tree.declared()} - {"runc"}:
         return False
     _code, dump, _errors = host.dump(tree.root)
@@ -207,7 +209,7 @@ def _same_on_next_line(host: ContainerdHost, tree: Tree, line: str, truth: Answe
         host.replace_binary(line)
 
 
-ALARMING = {"upper_case_handler", "disabled_plugin", "dangling_link", "missing_import", "legacy_default_runtime", "legacy_untrusted", "both_names"}
+ALARMING = {"option_typo", "more_keys", "upper_case_handler", "disabled_plugin", "dangling_link", "missing_import", "legacy_default_runtime", "legacy_untrusted", "both_names"}
 """Ingredients that are trouble whatever is loaded (a name that no RuntimeClass can have, a link to nowhere beside the files)."""
 
 

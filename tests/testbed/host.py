@@ -145,7 +145,7 @@ class ContainerdHost:
         """Writes a file of the node, directories included."""
         target = self.path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(text.encode() if isinstance(text, str) else text)
+        target.write_bytes(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
 
     def write_tree(self, tree: t.Mapping[str, str]) -> None:
         """Writes several files: path to text. A text "-> TARGET" makes a symbolic link, "dir" ending in / a directory."""
