@@ -76,7 +76,7 @@ def ask(path: str, timeout: float) -> Answer:
 def _left(deadline: float, timeout: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise grpc_unary.NoAnswer("timeout", "no answer within %g s" % timeout)
+        raise grpc_unary.NoAnswer("timeout", "no answer within %g s" % round(timeout, 1))
     return left
 
 

@@ -84,7 +84,7 @@ def call(path: str, method: str, request: bytes, timeout: float) -> bytes:
             connection.connect(path)
             return _Call(connection, deadline, timeout).run(method, request)
         except socket.timeout:
-            raise NoAnswer("timeout", "no answer within %g s" % timeout) from None
+            raise NoAnswer("timeout", "no answer within %g s" % round(timeout, 1)) from None
         except (hpack.HpackError, _ProtocolError) as error:
             raise NoAnswer("protocol", "the answer is no gRPC: %s" % error) from None
         except OSError as error:
@@ -165,6 +165,13 @@ class _Call:
         self._connection.settimeout(self._remaining())
         self._connection.sendall(data)
 
+    def _acknowledge(self, data: bytes) -> None:
+        try:
+            self._send(data)
+        except (BrokenPipeError, ConnectionResetError):
+            # The server has said everything and gone; what it said is still to be read.
+            pass
+
     def _read(self, count: int) -> bytes:
         pieces = [self._buffer]
         size = len(self._buffer)
@@ -190,9 +197,9 @@ class _Call:
         if self._block is not None and kind != _CONTINUATION:
             raise _ProtocolError("a header block that does not go on")
         if kind == _SETTINGS and not flags & _ACK:
-            self._send(_pack(_SETTINGS, _ACK, 0, b""))
+            self._acknowledge(_pack(_SETTINGS, _ACK, 0, b""))
         elif kind == _PING and not flags & _ACK:
-            self._send(_pack(_PING, _ACK, 0, payload))
+            self._acknowledge(_pack(_PING, _ACK, 0, payload))
         elif kind == _GOAWAY:
             # A server that is about to stop still finishes the streams up to the last one that it names.
             if len(payload) < 8 or int.from_bytes(payload[:4], "big") & 0x7FFFFFFF < _STREAM:
@@ -224,7 +231,7 @@ class _Call:
         self._ended = bool(flags & _END_STREAM)
         if payload and not self._ended:
             credit = struct.pack(">I", len(payload))
-            self._send(_pack(_WINDOW_UPDATE, 0, 0, credit) + _pack(_WINDOW_UPDATE, 0, _STREAM, credit))
+            self._acknowledge(_pack(_WINDOW_UPDATE, 0, 0, credit) + _pack(_WINDOW_UPDATE, 0, _STREAM, credit))
 
     def _end_headers(self, flags: int) -> None:
         block = self._block or bytearray()

@@ -79,13 +79,13 @@ _DOUBTFUL = re.compile(
     re.IGNORECASE,
 )
 # Of comments: a key with its value, a value that holds nothing, a value that may go on in the next line.
-_ASSIGNED = re.compile(r"[\w\"'. -]+=\s*(.*)")
+_ASSIGNED = re.compile(r"([\w\"'. -]+=)\s*(.*)")
 _HARMLESS_VALUE = re.compile(r"""(?:true|false|["']{2}|["']/[^"']*["']|\[\s*\]|\{\s*\})?\s*(?:\#.*)?\Z""")
 _OPENS = re.compile(r"""\"\"\"|'''|[\[{]\s*\Z|[\[{,]\s*(?:\#.*)?\Z|-----BEGIN""")
 _TEMPLATE_ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _CONFIGURATION_LINE = re.compile(
     r"""\s*(?:\#.*|\[[^\n]*|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[\w-]+|"[^"\n]*"|'[^'\n]*'))*\s*=.*"""
-    r"""|[\]\[}{,"'].*|[\w."-]*)$"""
+    r"""|[\]\[}{,"'].*|)$"""
 )
 _STRUCTURE = re.compile(r"^\s*(?:\[|[\w\"'.-]+\s*=)|\{\{", re.MULTILINE)
 
@@ -127,7 +127,7 @@ def _named_secret(path: Path, value: str) -> bool:
         return True
     if names[-1].lower() in ("username", "user"):
         return False
-    before = "plugins"
+    before = ""
     for name in names[:-1]:
         if before not in _NAMING_TABLES and is_secret_name(name):
             return True
@@ -191,8 +191,10 @@ class Masker:
     def _toml_spans(self, text: str, document: Document) -> t.Iterator[t.Tuple[int, int, str]]:
         """(start, end, form) of what must be replaced; form: ``string``, ``comment`` or ``part``."""
         leaves = [entry for entry in document.entries if entry.form in ("string", "scalar")]
+        before: t.Optional[Entry] = None
         for entry in leaves:
-            yield from self._value_spans(entry)
+            yield from self._value_spans(entry, _follows_option(before, entry))
+            before = entry
         yield from _comment_spans(text, document)
         position = 0
         taken = [(leaf.start, leaf.end) for leaf in leaves]
@@ -203,9 +205,9 @@ class Masker:
                 yield from ((position + a, position + b, "part") for a, b in content_spans(text[position:start]))
             position = end
 
-    def _value_spans(self, entry: Entry) -> t.Iterator[t.Tuple[int, int, str]]:
+    def _value_spans(self, entry: Entry, is_argument: bool) -> t.Iterator[t.Tuple[int, int, str]]:
         value = entry.raw if entry.string is None else entry.string
-        if _named_secret(entry.path, value):
+        if is_argument or _named_secret(entry.path, value):
             if not _is_masked(value):
                 self._remember(value)
                 yield entry.start, entry.end, "string"
@@ -232,7 +234,7 @@ class Masker:
                 self._free(key, counter): self._json(inner, path + (key,), counter) for key, inner in value.items()
             }
         if isinstance(value, list):
-            return [self._json(inner, path, counter) for inner in value]
+            return self._json_list(value, path, counter)
         if value is None or isinstance(value, bool):
             return value
         text = str(value)
@@ -242,6 +244,18 @@ class Masker:
             self._remember(text)
             return counter.placeholder()
         return self._json_string(value, path, counter) if isinstance(value, str) else value
+
+    def _json_list(self, values: t.List[t.Any], path: Path, counter: "_Counter") -> t.List[t.Any]:
+        masked = []
+        before: t.Any = None
+        for value in values:
+            if isinstance(value, str) and _is_secret_argument(before, value):
+                self._remember(value)
+                masked.append(counter.placeholder())
+            else:
+                masked.append(self._json(value, path, counter))
+            before = value
+        return masked
 
     def _json_string(self, value: str, path: Path, counter: "_Counter") -> str:
         if value[:1] in ("{", "["):
@@ -257,26 +271,25 @@ class Masker:
 
     def command(self, argv: t.Sequence[str]) -> t.List[str]:
         """A command line with the values of secret options and variables masked."""
-        counter = _Counter(0)
+        return self._words(argv, _Counter(0))
+
+    def _words(self, argv: t.Sequence[str], counter: "_Counter") -> t.List[str]:
         words = []
         hide_next = False
-        for position, word in enumerate(argv):
+        for word in argv:
             option = _OPTION.match(word)
-            if hide_next and not (option and word.startswith("--")):
-                self._remember(word)
-                words.append(word if word.lower() in _PLAIN_VALUES else counter.placeholder())
-                hide_next = False
-                continue
-            hide_next = False
             pair = option or _ASSIGNMENT.match(word)
-            if pair and _is_secret_option(pair.group(1), argv):
-                if pair.group(2) is None:
-                    hide_next = True
-                    words.append(word)
-                else:
-                    words.append(self._hide_value(word, pair.group(2), counter))
+            if hide_next and not (option and word.startswith("--")):
+                words.append(self._hide_value(word, word, counter))
+                hide_next = False
+            elif pair and _is_secret_option(pair.group(1), argv):
+                hide_next = pair.group(2) is None
+                words.append(word if hide_next else self._hide_value(word, pair.group(2), counter))
             else:
-                words.append(word if position == 0 else self._free(word, counter))
+                hide_next = False
+                # A word with blanks may be a command line itself, as of `sh -c`.
+                inner = self._line(word, counter) if len(_WORD.findall(word)) > 1 else word
+                words.append(self._free(inner, counter))
         return words
 
     def _hide_value(self, word: str, value: str, counter: "_Counter") -> str:
@@ -287,10 +300,13 @@ class Masker:
 
     def command_line(self, text: str) -> str:
         """The same for a command line written as one text."""
+        return self._line(text, _Counter(_highest(text)))
+
+    def _line(self, text: str, counter: "_Counter") -> str:
         words = _WORD.findall(text)
         # _WORD takes everything that is not blank, so the blanks between the words are what is left.
         blanks = _WORD.split(text)
-        masked = self.command(words)
+        masked = self._words(words, counter)
         return "".join(blank + word for blank, word in zip(blanks, masked + [""]))
 
     def text(self, text: str) -> str:
@@ -333,6 +349,20 @@ class _Counter:
 def _highest(text: str) -> int:
     """The highest number of a placeholder that stands in the text already (a recording that was masked before)."""
     return max((int(match.group(1)) for match in PLACEHOLDER.finditer(text)), default=0)
+
+
+def _is_secret_argument(before: t.Any, value: str) -> bool:
+    """Whether a list holds an option and its secret value as two neighbours: ``["--token", "..."]``."""
+    option = _OPTION.match(before) if isinstance(before, str) else None
+    if not option or option.group(2) is not None or _is_masked(value) or value.lower() in _PLAIN_VALUES:
+        return False
+    return is_secret_name(option.group(1)) and not value.startswith("--")
+
+
+def _follows_option(before: t.Optional[Entry], entry: Entry) -> bool:
+    if before is None or entry.kind != "element" or before.path[:-1] != entry.path[:-1] or entry.string is None:
+        return False
+    return _is_secret_argument(before.string, entry.string)
 
 
 def _is_secret_option(name: str, argv: t.Sequence[str]) -> bool:
@@ -385,10 +415,13 @@ def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int
 
 
 def _is_doubtful_comment(body: str) -> bool:
-    if _holds_secret(body) or (_DOUBTFUL.search(body) and not _ASSIGNED.match(body)):
-        return True
     assigned = _ASSIGNED.match(body)
-    return bool(assigned and _DOUBTFUL.search(body) and not _HARMLESS_VALUE.match(assigned.group(1)))
+    if not assigned:
+        return bool(_DOUBTFUL.search(body)) or _holds_secret(body)
+    key, value = assigned.groups()
+    if _holds_secret(key) or _holds_secret(value):
+        return True
+    return bool(_DOUBTFUL.search(body)) and not _HARMLESS_VALUE.match(value)
 
 
 def _verify(masked: str, before: Document) -> None:
@@ -402,9 +435,11 @@ def _verify(masked: str, before: Document) -> None:
         raise Withheld("its secrets cannot be masked (%s)" % error) from None
     if len(after.entries) != len(before.entries):
         raise Withheld("its secrets cannot be masked, the text would change its meaning")
+    names = {part for entry in after.entries for part in entry.path if isinstance(part, str)}
+    secret_names = {name for name in names if _holds_secret(name)}
     for old, new in zip(before.entries, after.entries):
         value = new.raw if new.string is None else new.string
-        secret_key = any(_holds_secret(part) for part in new.path if isinstance(part, str))
+        secret_key = bool(secret_names) and not secret_names.isdisjoint(new.path)
         secret_value = new.form in ("string", "scalar") and _named_secret(new.path, value) and not _is_masked(value)
         if secret_key or secret_value or (new.string is not None and _holds_secret(value)) or old.line != new.line:
             raise Withheld("line %d holds a secret in a spelling that cannot be masked" % new.line)
@@ -415,7 +450,7 @@ def is_harmless(text: str) -> bool:
 
     All of this must hold: no word of a secret stands anywhere, no ``@`` after ``://``, no content that looks like a
     secret, no escape that could spell such a word, and each line (Go template actions left out) has the shape of a
-    comment, a header, a key with a value, an array's element, or of one that was cut off; at least one of them is a
+    comment, a header, a key with a value or an array's element, the last one perhaps cut off; at least one of them is a
     header or has an equals sign. A file with nothing but a password in it does not pass.
     """
     if _DOUBTFUL.search(text) or _holds_secret(text) or re.search(r"\\[uUx]|[\x00-\x08\x0b\x0c\x0e-\x1f]|\r(?!\n)", text):
