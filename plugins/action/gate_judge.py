@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
@@ -24,6 +25,7 @@ ARGUMENTS = {
     "runtime": {"type": "dict", "required": True},
     "manifests": {"type": "list", "elements": "path", "default": []},
     "kubectl_host": {"type": "str", "default": ""},
+    "kubectl": {"type": "str", "default": "kubectl"},
     "cluster": {"type": "dict", "default": {}},
     "node_name": {"type": "str", "default": ""},
     "node_labels": {"type": "dict", "default": {}},
@@ -36,10 +38,9 @@ ARGUMENTS = {
 
 
 class ActionModule(ActionBase):
-    """The controller's half is the whole of it: nothing is sent to the host."""
+    """On the controller, but for kubectl, which the first host of a run calls on the host that the task is delegated to."""
 
     TRANSFERS_FILES = False
-    _requires_connection = False
     _supports_check_mode = True
     _supports_diff = True
 
@@ -54,7 +55,7 @@ class ActionModule(ActionBase):
         key = ""
         try:
             key = gate_cluster.key_of(arguments)
-            cluster = gate_cluster.read(store, arguments)
+            cluster = gate_cluster.read(store, arguments, self._kubectl)
             record = gate_record.judge_host(host, arguments["runtime"], cluster, _options(arguments))
             this_round.claim_node(record)
         except RuntimeGateError as error:
@@ -75,6 +76,17 @@ class ActionModule(ActionBase):
             except RuntimeGateError as error:
                 result.update(failed=True, msg=str(error))
         return result
+
+    def _kubectl(self, command: str) -> str:
+        """What the command prints on the host of this task's connection."""
+        try:
+            answer = self._low_level_execute_command(command)
+        except AnsibleError as error:
+            raise RuntimeGateError("runtime_gate_kubectl_host: the host could not be reached: %s" % error) from error
+        if answer["rc"] != 0:
+            said = (answer["stderr"] or answer["stdout"]).strip()
+            raise RuntimeGateError("runtime_gate_kubectl_host: %s failed (rc %s): %s" % (command, answer["rc"], said[-500:]))
+        return answer["stdout"]
 
 
 def _options(arguments: t.Mapping[str, t.Any]) -> gate_record.Options:

@@ -18,7 +18,7 @@ description:
   - The cluster is read once a run, by the first host that needs it, whatever the strategy, C(serial) or C(--limit).
   - The host that completes the set of its batch prints the table, writes the report and sets the statistics of the run.
   - It never fails a host for what it finds; M(kubenode.runtime_gate.gate_verdict) does.
-  - It runs on the controller and sends nothing to the host.
+  - It runs on the controller and sends nothing to the host, but for C(kubectl).
 extends_documentation_fragment:
   - kubenode.runtime_gate.controller
 options:
@@ -32,9 +32,14 @@ options:
     elements: path
     default: []
   kubectl_host:
-    description: The host on which M(kubenode.runtime_gate.gate_kubectl) has read the cluster.
+    description:
+      - The host that the task is delegated to, where C(kubectl) reads the cluster, for controllers that have no way to the API server.
     type: str
     default: ""
+  kubectl:
+    description: The command that is C(kubectl) there, with its first arguments, in the syntax of the shell.
+    type: str
+    default: kubectl
   cluster:
     description: Connection options of M(kubernetes.core.k8s_info).
     type: dict
