@@ -322,8 +322,9 @@ def _broken_promises(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     for entry, cells in _columns(fleet):
         label = _announcing(entry)
         names = [n.name for cell, group in cells if label and _breaks(cell) for n in group.nodes]
-        known = found.setdefault((label, entry.handler), []) if names else []
-        known.extend(name for name in names if name not in set(known))
+        if names:
+            told = found.setdefault((label, entry.handler), [])
+            told.extend(sorted(set(names) - set(told)))
     for (label, handler), nodes in sorted(found.items()):
         yield _notice(
             "label_promises_handler",

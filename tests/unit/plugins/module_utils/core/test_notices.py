@@ -1,0 +1,254 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The notices, each seen and, on the mended twin, not seen."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crosscheck import crosscheck
+
+
+def node(name: str, handlers: t.Any = ("runc",), labels: t.Any = None, **more: t.Any) -> dict[str, t.Any]:
+    handlers = handlers if isinstance(handlers, dict) else list(handlers)
+    return {"name": name, "labels": labels or {}, "runtime": {"handlers": handlers, "default_handler": "runc", **more}}
+
+
+def cls(handler: str = "h", name: str = "c", **selector: str) -> dict[str, t.Any]:
+    return {"name": name, "handler": handler, "scheduling": {"nodeSelector": selector} if selector else {}}
+
+
+def notices(name: str, classes: t.Any, nodes: t.Any, **more: t.Any) -> list[dict[str, t.Any]]:
+    return [notice for notice in crosscheck(classes, nodes, **more)["notices"] if notice["name"] == name]
+
+
+RUNC2, KATA2 = "io.containerd.runc.v2", "io.containerd.kata.v2"
+SEVEN = [node(f"n{i}", ["runc", "x"]) for i in range(7)]
+
+
+@pytest.mark.parametrize(
+    ("name", "severity", "seen", "twin", "words"),
+    [
+        ("no_nodes_judged", "warning", ([], []), ([], [node("a")]), ["no node"]),
+        ("no_runtime_classes", "info", ([], [node("a")]), ([cls()], [node("a", ["h"])]), ["no RuntimeClass"]),
+        (
+            "old_api_version",
+            "warning",
+            ([{"apiVersion": "node.k8s.io/v1beta1", "metadata": {"name": "c"}, "handler": "h"}], [node("a")]),
+            ([{"apiVersion": "node.k8s.io/v1", "metadata": {"name": "c"}, "handler": "h"}], [node("a")]),
+            ["RuntimeClass c", "v1beta1", "1.25"],
+        ),
+        ("unscoped_classes", "info", ([cls()], [node("a")]), ([cls(x="y")], [node("a")]), ["1 RuntimeClasses", "c"]),
+        ("handler_unnameable", "warning", ([], [node("a", ["Kata_Q"])]), ([], [node("a", ["kata-q"])]), ["Kata_Q", "a"]),
+        (
+            "selector_matches_no_node",
+            "warning",
+            ([cls(gpu="yes")], [node("a", labels={"gpus": "yes"})]),
+            ([cls(gpu="yes")], [node("a", labels={"gpu": "yes"})]),
+            ["RuntimeClass c", "gpu=yes", 'did you mean "gpus"?'],
+        ),
+        (
+            "selector_matches_no_node",
+            "warning",
+            ([cls(gpu="yes")], [node("a")]),
+            ([cls()], [node("a")]),
+            ["no node has the label gpu"],
+        ),
+        (
+            "selector_matches_no_node",
+            "warning",
+            ([cls(gpu="yes")], [node("a", labels={"gpu": "true"})]),
+            ([cls(gpu="true")], [node("a", labels={"gpu": "true"})]),
+            ["the label gpu has the values true"],
+        ),
+        (
+            "selector_matches_no_node",
+            "warning",
+            ([cls(a="1", b="1")], [node("x", labels={"a": "1"}), node("y", labels={"b": "1"})]),
+            ([cls(a="1", b="1")], [node("x", labels={"a": "1", "b": "1"})]),
+            ["on no node together"],
+        ),
+        (
+            "class_nobody_serves",
+            "warning",
+            ([cls("nvidai")], [node("a", ["nvidia"]), {"name": "b"}]),
+            ([cls("nvidia")], [node("a", ["nvidia"]), {"name": "b"}]),
+            ["RuntimeClass c", "1 missing, 1 unknown", 'did you mean handler "nvidia"?'],
+        ),
+        (
+            "orphan_handler",
+            "info",
+            ([], [node("a", ["runc", "crun"]), node("b", ["runc", "crun"])]),
+            ([cls("crun")], [node("a", ["runc", "crun"])]),
+            ["handler crun", "a, b"],
+        ),
+        ("orphan_handler", "info", ([], SEVEN), ([cls("x")], SEVEN), ["n0, n1, n2, n3, n4 and 2 more"]),
+        (
+            "label_promises_handler",
+            "warning",
+            ([], [node("a", labels={"katacontainers.io/kata-runtime": "true"})]),
+            ([], [node("a", ["kata-qemu"], labels={"katacontainers.io/kata-runtime": "true"})]),
+            ["katacontainers.io/kata-runtime=true", "handler kata", "a"],
+        ),
+        (
+            "label_promises_handler",
+            "warning",
+            ([], [node("a", labels={"handlers.example.com/nvidia": "loaded"})]),
+            ([], [node("a", ["nvidia"], labels={"handlers.example.com/nvidia": "loaded"})]),
+            ["handlers.example.com/nvidia=loaded", "handler nvidia"],
+        ),
+        (
+            "label_promises_handler",
+            "warning",
+            ([cls(pool="gpu")], [node("a", labels={"pool": "gpu"})]),
+            ([cls(pool="gpu")], [node("a", ["h"], labels={"pool": "gpu"})]),
+            ["pool=gpu", "handler h"],
+        ),
+        (
+            "label_promises_handler",
+            "warning",
+            ([cls(pool="gpu")], [node("a", labels={"pool": "gpu"})]),
+            ([{**cls(), "scheduling": {"nodeSelector": {"kubernetes.io/os": "linux"}}}], [node("a", labels={"kubernetes.io/os": "linux"})]),
+            ["pool=gpu"],
+        ),
+        (
+            "handler_without_label",
+            "info",
+            ([cls(pool="gpu")], [node("a", ["h"], labels={"pool": "x"})]),
+            ([cls(pool="gpu"), cls(name="d", pool="x")], [node("a", ["h"], labels={"pool": "x"})]),
+            ["handler h", "a", "pool=gpu"],
+        ),
+        (
+            "handler_differs",
+            "warning",
+            ([], [node("a", {"h": {"runtime_type": RUNC2}}), node("b", {"h": {"runtime_type": KATA2}}), node("c", {"h": {"runtime_type": KATA2}})]),
+            ([], [node("a", {"h": {"runtime_type": KATA2}}), node("b", {"h": {"runtime_type": KATA2}})]),
+            [f"runtime_type {KATA2}, privileged_without_host_devices unset on b, c", f"{RUNC2}"],
+        ),
+        (
+            "handler_differs",
+            "warning",
+            (
+                [],
+                [
+                    node("a", {"h": {"runtime_type": KATA2, "options": {"privileged_without_host_devices": True}}}),
+                    node("b", {"h": {"runtime_type": KATA2, "privileged_without_host_devices": False}}),
+                ],
+            ),
+            (
+                [],
+                [
+                    node("a", {"h": {"runtime_type": KATA2, "privileged_without_host_devices": False}}),
+                    node("b", {"h": {"runtime_type": KATA2}}),
+                ],
+            ),
+            ["privileged_without_host_devices True on a"],
+        ),
+        (
+            "handler_paths_differ",
+            "info",
+            ([], [node("a", {"h": {"runtime_type": RUNC2, "binary": "/x"}}), node("b", {"h": {"runtime_type": RUNC2, "binary": "/y"}})]),
+            ([], [node("a", {"h": {"runtime_type": RUNC2, "binary": "/x"}}), node("b", {"h": {"runtime_type": KATA2, "binary": "/y"}})]),
+            ["binary /x", "on a", "binary /y"],
+        ),
+        (
+            "weakening_option",
+            "warning",
+            ([], [node("a", {"h": {"options": {"NoPivotRoot": True}}})]),
+            ([], [node("a", {"h": {"options": {"NoPivotRoot": False}}})]),
+            ["NoPivotRoot of handler h", "a"],
+        ),
+        (
+            "weakening_option",
+            "warning",
+            ([], [node("a", {"h": {"pod_annotations": ["*"]}})]),
+            ([], [node("a", {"h": {"pod_annotations": ["io.katacontainers.*"]}})]),
+            ["pod_annotations of handler h"],
+        ),
+        (
+            "evidence_api",
+            "info",
+            ([], [{"kind": "Node", "metadata": {"name": "a"}, "status": {"runtimeHandlers": [{"name": "h"}]}}]),
+            ([], [node("a")]),
+            ["1 nodes"],
+        ),
+    ],
+)
+def test_notice(name: str, severity: str, seen: tuple[t.Any, t.Any], twin: tuple[t.Any, t.Any], words: list[str]) -> None:
+    found = notices(name, *seen)
+    assert found
+    assert found[0]["severity"] == severity
+    assert set(found[0]) == {"name", "severity", "message", "fix", "runtime_class", "handler", "nodes"}
+    for word in words:
+        assert word in found[0]["message"]
+    assert notices(name, *twin) == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ({"classes": ["nvidai"]}, ["classes", "nvidai", 'did you mean "nvidia"']),
+        ({"node_selector": {"nvidai": {"a": "b"}}}, ["node_selector", "nvidai"]),
+    ],
+)
+def test_a_class_of_the_policy_that_does_not_exist(policy: dict[str, t.Any], words: list[str]) -> None:
+    (found,) = notices("policy_class_unknown", [cls("nvidia", "nvidia")], [node("a", ["nvidia"])], policy=policy)
+    assert found["severity"] == "warning"
+    for word in words:
+        assert word in found["message"]
+    assert not notices("policy_class_unknown", [cls("nvidia", "nvidia")], [node("a")], policy={"classes": ["nvidia"]})
+    assert not notices("policy_class_unknown", None, [node("a")], policy=policy, classes_read=False)
+
+
+def test_handlers_that_the_policy_does_not_allow() -> None:
+    fleet = [node("a", ["runc", "x"]), node("b", ["runc"])]
+    (found,) = notices("handler_not_allowed", [], fleet, policy={"allowed_handlers": ["runc"]})
+    assert (found["handler"], found["nodes"], found["severity"]) == ("x", ["a"], "warning")
+    assert not notices("handler_not_allowed", [], fleet, policy={"allowed_handlers": ["runc", "x"]})
+    assert not notices("handler_not_allowed", [], fleet)
+
+
+def test_classes_that_the_policy_leaves_out() -> None:
+    (found,) = notices("classes_not_judged", [cls()], [node("a")], policy={"unscoped": "ignore"})
+    assert "ignore" in found["message"]
+    assert not notices("classes_not_judged", [cls()], [node("a")])
+
+
+def test_workloads_that_name_a_class_which_does_not_exist() -> None:
+    pods = [{"kind": "Pod", "spec": {"runtimeClassName": "nvidai"}}]
+    (found,) = notices("workload_class_unknown", [cls("nvidia", "nvidia")], [node("a")], workloads=pods)
+    assert "1 workloads name RuntimeClass nvidai" in found["message"]
+    assert 'did you mean "nvidia"' in found["message"]
+    assert not notices("workload_class_unknown", [cls("nvidia", "nvidai")], [node("a")], workloads=pods)
+    assert not notices("workload_class_unknown", None, [node("a")], workloads=pods, classes_read=False)
+
+
+def test_orphans_are_not_told_without_the_classes() -> None:
+    assert not notices("orphan_handler", None, [node("a", ["x"])], classes_read=False)
+
+
+def test_a_promise_is_told_once_a_node() -> None:
+    labels = {"sandbox.gke.io/runtime": "gvisor"}
+    selecting = {"name": "c", "handler": "gvisor", "scheduling": {"nodeSelector": labels}}
+    (found,) = notices("label_promises_handler", [selecting], [node("a", labels=labels), {"name": "b", "labels": labels}])
+    assert found["nodes"] == ["a"]
+
+
+def test_different_engines_may_differ() -> None:
+    def facts(name: str, engine: str, kind: str) -> dict[str, t.Any]:
+        runtime = {"schema": 1, "engine": engine, "cri_ready": True, "evidence": "loaded", "handlers": {"h": {"runtime_type": kind}}}
+        return {"name": name, "labels": {}, "runtime": runtime}
+
+    assert not notices("handler_differs", [], [facts("a", "containerd", RUNC2), facts("b", "crio", "oci")])
+    assert notices("handler_differs", [], [facts("a", "crio", "vm"), facts("b", "crio", "oci")])
+
+
+def test_list_options_can_be_compared() -> None:
+    fleet = [node("a", {"h": {"runtime_type": RUNC2, "binary": ["x"]}}), node("b", {"h": {"runtime_type": RUNC2, "binary": ["y"]}})]
+    assert notices("handler_paths_differ", [], fleet)
+
+
+def test_the_worst_notice_comes_first() -> None:
+    result = crosscheck([cls(gpu="yes")], [node("a", ["x"])])
+    assert [notice["severity"] for notice in result["notices"]] == ["warning", "info"]
