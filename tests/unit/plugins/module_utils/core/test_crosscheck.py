@@ -9,6 +9,7 @@ import time
 import typing as t
 
 import pytest
+
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.blast_radius import is_plain
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crosscheck import crosscheck
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError

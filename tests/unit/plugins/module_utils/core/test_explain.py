@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crosscheck import crosscheck
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.explain import typing_error
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy, needs_workloads, parse_policy
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import Toleration
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError

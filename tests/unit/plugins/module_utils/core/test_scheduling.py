@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import (
     EFFECTS,
     Taint,

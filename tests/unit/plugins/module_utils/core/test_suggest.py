@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean, nearest
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crosscheck import crosscheck
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.judged_node import read_runtime
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.verdict import State, handler_state
