@@ -65,13 +65,27 @@ def interpret(capture: t.Mapping[str, t.Any]) -> Table:
 def _current(situation: Situation, coming: _Next) -> t.Tuple[t.Mapping[str, Table], t.Optional[str], str]:
     """(handlers, default, evidence): DESIGN, "Layers of evidence"."""
     if situation.loaded is not None:
-        return situation.loaded.handlers, situation.loaded.default, "loaded"
+        return _with_options(situation), situation.loaded.default, "loaded"
     if situation.cri_ready is False:
         dump = situation.dump or {}
         return {}, None, "next" if dump.get("rc") == 0 else "none"
     if coming.available:
         return coming.handlers, coming.default, "next"
     return {}, None, "none"
+
+
+def _with_options(situation: Situation) -> t.Mapping[str, Table]:
+    """The loaded handlers; on 1.4, whose Status hides options, with those that the files give the same handler."""
+    assert situation.loaded is not None
+    rules, section = situation.running or situation.rules, situation.section
+    if rules is None or rules.shows_options or section is None:
+        return situation.loaded.handlers
+    found = {}
+    for name, handler in situation.loaded.handlers.items():
+        written = section.handlers.get(name, {})
+        same = written.get("runtime_type") == handler.get("runtime_type")
+        found[name] = dict(handler, options=written.get("options") or {}) if same else handler
+    return found
 
 
 def _next(situation: Situation) -> _Next:

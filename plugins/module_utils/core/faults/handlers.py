@@ -17,6 +17,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.
     Edit,
     Fault,
 )
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import NEW_IMAGES
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation
 
 #: The API server's rule for RuntimeClass.handler: an RFC 1123 label (k8s.io/api node/v1, validation NameIsDNSLabel).
@@ -235,7 +236,9 @@ def _snapshotter(
     rules = situation.running or situation.rules
     if not handler.get("snapshotter") or rules is None or rules.snapshotter_for_pulls or not rules.modern:
         return
-    table = 'plugins."io.containerd.cri.v1.images".runtime_platforms.%s' % name
+    if _pulls_with(name, situation) == handler["snapshotter"]:
+        return
+    table = toml_key(("plugins", NEW_IMAGES, "runtime_platforms", name))
     yield site.at("snapshotter", situation).fault(
         36,
         WARNING,
@@ -245,6 +248,14 @@ def _snapshotter(
         "Set snapshotter in [%s] as well, or upgrade to containerd 2.3." % table,
         [Edit("set", site.file, table, "snapshotter", handler["snapshotter"])] if site.table else (),
     )
+
+
+def _pulls_with(name: str, situation: Situation) -> t.Any:
+    """The snapshotter that the images plugin has for pulls of a handler, where it is set there."""
+    images = situation.load.plugins.get(NEW_IMAGES) if situation.load else None
+    platforms = images.get("runtime_platforms") if isinstance(images, dict) else None
+    entry = platforms.get(name) if isinstance(platforms, dict) else None
+    return entry.get("snapshotter") if isinstance(entry, dict) else None
 
 
 def _name(

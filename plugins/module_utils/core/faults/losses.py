@@ -331,6 +331,15 @@ def _version_edits(document: Document, version: int) -> t.List[Edit]:
     return [Edit("prepend" if document.stated_version is None else "set", document.path, "", "version", version)]
 
 
+def lowered(document: Document, version: int) -> t.List[Edit]:
+    """Edits that give a file an older version and its CRI tables the old plugin name."""
+    edits = [Edit("set", document.path, "", "version", version)]
+    if version < 3 and NEW_RUNTIME in ((document.tree or {}).get("plugins") or {}):
+        old, new = toml_key(("plugins", NEW_RUNTIME)), toml_key(("plugins", OLD_CRI))
+        edits.append(Edit("rename_table", document.path, old, value=new))
+    return edits
+
+
 def _lowering_file(document: Document, situation: Situation) -> t.Optional[Document]:
     """The other file whose explicit version 1 makes this one's version count for nothing."""
     assert situation.load is not None
@@ -461,7 +470,7 @@ def _old_names_in_newer(declaration: Declaration, document: Document, situation:
             "are not migrated" % (raising[-1].path, raising[-1].stated_version, load.version, OLD_CRI, document.path),
             "Write every file in the version of the root file (%s), then restart containerd; "
             "containerd 2.3.5 and later take both." % situation.root,
-            _renamed(declaration, NEW_RUNTIME) + _version_edits(document, load.version),
+            lowered(raising[-1], version),
         )
     if version >= 3:
         return _fault(
@@ -548,6 +557,6 @@ def _set_table(file: str, table: str, body: Tree) -> t.Iterator[Edit]:
             yield Edit("set", file, table, key, value)
 
 
-__all__ = ("explain",)
+__all__ = ("explain", "lowered")
 
 

@@ -14,6 +14,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.
     Edit,
     Fault,
 )
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.losses import lowered
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import (
     Refusal,
     bad_plugin_ids,
@@ -21,7 +22,6 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load im
     has_proxy_type,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
-    NEW_RUNTIME,
     OLD_CRI,
     SHORT_CRI,
     later_lines,
@@ -107,15 +107,7 @@ def _version(refusal: Refusal, situation: Situation) -> _Explained:
         return 49, refusal.message, fix, [Edit("set", refusal.file, "", "version", highest)]
     document = situation.files.document(refusal.file)
     fix = "State version = 2 in %s and name the plugin %s; or upgrade to containerd 2.x." % (refusal.file, OLD_CRI)
-    edits = [Edit("set", refusal.file, "", "version", 2)] + (_downgraded(document) if document else [])
-    return 49, refusal.message, fix, edits
-
-
-def _downgraded(document: Document) -> t.List[Edit]:
-    """Edits that give every CRI table of a newer file its version 2 name."""
-    renamed = toml_key(("plugins", OLD_CRI))
-    names = [name for name in ((document.tree or {}).get("plugins") or {}) if name == NEW_RUNTIME]
-    return [Edit("rename_table", document.path, toml_key(("plugins", name)), value=renamed) for name in names]
+    return 49, refusal.message, fix, lowered(document, 2) if document else []
 
 
 def _newer_dropin(refusal: Refusal, situation: Situation) -> _Explained:
@@ -130,10 +122,7 @@ def _newer_dropin(refusal: Refusal, situation: Situation) -> _Explained:
         "highest version that containerd knows, not the file's; containerd 2.3.5 and later take both."
         % (refusal.file, situation.root, root_version)
     )
-    edits = [Edit("set", refusal.file, "", "version", root_version)]
-    if root_version < 3 and document is not None:
-        edits += _downgraded(document)
-    return number, said, fix, edits
+    return number, said, fix, lowered(document, root_version) if document is not None else []
 
 
 def _plugin_uri(refusal: Refusal, situation: Situation) -> _Explained:
