@@ -19,18 +19,20 @@ failing=$(.venv/bin/python -c 'import json, sys; print("\n".join(json.load(open(
 failing=$(sort -u <<<"$failing")
 number=$(grep -c . <<<"$failing")
 names=$(paste -sd' ' <<<"$failing")
+nodes="$number nodes fail"
+[ "$number" != 1 ] || nodes="1 node fails"
 if [ -n "${INVENTORY:-}" ]; then
   if [ "$number" = 0 ] && [ "$status" = 0 ]; then
     echo "No node fails."
     exit 0
   fi
-  echo "$number nodes fail: ${names:-none, but ansible-playbook ended with $status}"
+  echo "$nodes: ${names:-none, but ansible-playbook ended with $status}"
   exit $((status > 0 ? status : 1))
 fi
 expected=$(grep -v '^#' "$example/broken-on-purpose.txt" | awk 'NF { print $1 }' | sort -u)
 if [ "$failing" = "$expected" ]; then
-  echo "$number nodes fail: $names: exactly those that are broken on purpose. The gate works."
+  echo "$nodes: $names: exactly those that are broken on purpose. The gate works."
   exit 0
 fi
-echo "$number nodes fail: ${names:-none}, but broken on purpose are: $(paste -sd' ' <<<"$expected")."
+echo "$nodes: ${names:-none}, but broken on purpose are: $(paste -sd' ' <<<"$expected")."
 exit 1

@@ -2,7 +2,7 @@
 # Are the packages of system-packages.txt there?  --install: install those that are not (root, Debian).
 set -euo pipefail
 missing=()
-while read -r package command reason; do
+while read -r package command _reason; do
   case "$package" in ''|'#'*) continue ;; esac
   command -v "$command" >/dev/null 2>&1 || missing+=("$package")
 done <"$(dirname "$0")/system-packages.txt"
