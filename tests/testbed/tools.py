@@ -142,7 +142,7 @@ def _kubernetes(program: str) -> GoTool:
 _PYTHON_WRAPPER = """#!/bin/sh
 # Debian's interpreter with its own standard library; libraries that this machine may lack come from the same suite.
 export PYTHONHOME={root}/usr PYTHONDONTWRITEBYTECODE=1
-LD_LIBRARY_PATH={root}/only exec {root}/{program} "$@"
+LD_LIBRARY_PATH={root}/usr/lib/x86_64-linux-gnu exec {root}/{program} "$@"
 """
 
 _PYTHON_LOADER_WRAPPER = """#!/bin/sh
@@ -192,6 +192,9 @@ TOOLS: dict[str, DebianTool | GoTool] = {
             Package("python3.9-minimal", "3.9.2-1", "5d6003c5c20223a2547ac4976e09a9ec778dbe351507a6292bef3b60df5f4aa7"),
             Package("libpython3.9-minimal", "3.9.2-1", "594283526d67e03e3c4e96534f6bfe5da1bf41da5d49360553c9b79fbf08c4ab"),
             Package("libpython3.9-stdlib", "3.9.2-1", "32ac64d959ac2dbc5bb289532fc9834dab8f671b5455695a3a9315aad973c65b"),
+            Package("libssl1.1", "1.1.1w-0+deb11u1", "aadf8b4b197335645b230c2839b4517aa444fd2e8f434e5438c48a18857988f7"),
+            Package("libffi7", "3.3-6", "30ca89bfddae5fa6e0a2a044f22b6e50cd17c4bc6bc850c579819aeab7101f0f"),
+            Package("libmpdec3", "2.5.1-1", "816404866f754d5662d69db50072018dccb78cf372fc38e0be961fab0f57d741"),
         ),
         "usr/bin/python3.9",
         _PYTHON_WRAPPER,
@@ -205,6 +208,24 @@ TOOLS: dict[str, DebianTool | GoTool] = {
         ),
         "usr/bin/python3.11",
         _PYTHON_WRAPPER,
+    ),
+    "python-3.13": DebianTool(
+        "trixie",
+        (
+            Package("python3.13-minimal", "3.13.5-2+deb13u5", "c1fda9e7b1bf15b2fa75a238d8a8710e142fe14c722fc650c5fc614f078c9073"),
+            Package("libpython3.13-minimal", "3.13.5-2+deb13u5", "a4aa6a9a8c77f87bfe545e1d14ec42c001d189ace90e3aa75deec882b39dee49"),
+            Package("libpython3.13-stdlib", "3.13.5-2+deb13u5", "db161322a3481d2c0c3b9a3b9a03c3ab0e2b1718f54b88755fb4a3f939165b84"),
+            Package("libc6", "2.41-12+deb13u5", "b59b0625cd1a791375d40dab23a4d5d3d0641e3d0a773501becdc3725b7f99cf"),
+            Package("zlib1g", "1:1.3.dfsg+really1.3.1-1+deb13u1", "8c27c342230503b73dfde629642c3b352e87b554e06d60cf58772f236a305ceb"),
+            Package("libexpat1", "2.9.0-1~deb13u1", "feff874772cae904ae4d24e917b35664952bec4b4ae9100a4edda5a7fa746832"),
+            Package("libssl3t64", "3.5.9-1~deb13u1", "ffefb9af363e0e4592251b2533eb06453c8e470f7772e40263c4b2129251a6d5"),
+            Package("libzstd1", "1.5.7+dfsg-1", "2f6a2aeacfc925eba8b00ac9139bc4bfccf8cacb09eb93de067074b26948eef9"),
+            Package("libffi8", "3.4.8-2", "0ebdc340de33333639c3c63874cd4b15ac2e83dfa1ef3053b7eefaf4919f4f68"),
+            Package("libbz2-1.0", "1.0.8-6", "cba4cda04244b5e481bb15524bc3c983a7d1b6f330013b9b381706a2fcb65310"),
+            Package("liblzma5", "5.8.1-1+deb13u2", "b38acab30f295bf1066a6632e31cbd0a1980f2924b38040cda131d5dea5384ec"),
+        ),
+        "usr/bin/python3.13",
+        _PYTHON_LOADER_WRAPPER,
     ),
     "crictl": GoTool(
         "crictl", "sigs.k8s.io/cri-tools/cmd/crictl", "crictl", "sigs.k8s.io/cri-tools", stamps=("sigs.k8s.io/cri-tools/pkg/version.Version",)
