@@ -189,11 +189,10 @@ def connect(auth: t.Mapping[str, t.Any], timeout: float) -> Get:
             f"no way to the API server: {_first_line(error)}; give kubeconfig, context, host or api_key (or their K8S_AUTH_"
             " variables), or hand in runtime_classes and nodes, manifests or kubectl_output"
         ) from error
-    configuration.retries = _no_retries()
     client = client_module.ApiClient(configuration)
     for name, value in headers.items():
         core._set_header(client, name, value)
-    return _asker(client, configuration.host, timeout)
+    return _asker(client, timeout)
 
 
 def _libraries() -> tuple[t.Any, t.Any]:
@@ -208,36 +207,32 @@ def _libraries() -> tuple[t.Any, t.Any]:
     return kubernetes.client, core
 
 
-def _no_retries() -> t.Any:
-    """urllib3 would obey any Retry-After, an hour as well; pauses are bounded here."""
+def _asker(client: t.Any, timeout: float) -> Get:
+    """Ask through the client's connection pool, which has its certificates and proxy: the signature of call_api
+    differs between the versions of the client, and it would parse what is only to be read."""
     import urllib3
 
-    return urllib3.Retry(total=1, connect=1, read=0, redirect=0, status=0, respect_retry_after_header=False)
-
-
-def _asker(client: t.Any, host: str, timeout: float) -> Get:
-    import kubernetes.client.exceptions as refused
-    import urllib3.exceptions
+    host = client.configuration.host
+    # urllib3 would obey any Retry-After, an hour as well; pauses are bounded in _patient.
+    retries = urllib3.Retry(total=1, connect=1, read=0, redirect=0, status=0, respect_retry_after_header=False, raise_on_redirect=False)
 
     def get(path: str, query: t.Sequence[tuple[str, str]]) -> Answer:
+        headers = dict(client.default_headers)
+        headers["Accept"] = "application/json"
+        for entry in client.configuration.auth_settings().values():
+            headers[entry["key"]] = entry["value"]
         try:
-            answer = client.call_api(
-                path,
+            answer = client.rest_client.pool_manager.request(
                 "GET",
-                query_params=list(query),
-                header_params={"Accept": "application/json"},
-                auth_settings=["BearerToken"],
-                _preload_content=False,
-                _return_http_data_only=True,
-                _request_timeout=(timeout, timeout),
+                host + path,
+                fields=list(query),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=timeout, read=timeout),
+                retries=retries,
             )
-            return Answer(answer.status, answer.data)
-        except refused.ApiException as error:
-            if error.status:
-                return Answer(error.status, _bytes(error.body), _seconds((error.headers or {}).get("Retry-After")))
-            raise RuntimeGateError(f"the API server {host} cannot be reached: {_first_line(error)}; check host and certificates") from error
-        except (urllib3.exceptions.HTTPError, OSError) as error:
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise RuntimeGateError(_unreached(error, host, timeout)) from error
+        return Answer(answer.status, answer.data, _seconds(answer.headers.get("Retry-After")))
 
     return get
 
@@ -254,10 +249,6 @@ def _first_line(error: BaseException) -> str:
     reason = getattr(error, "reason", None)
     text = str(reason if isinstance(reason, BaseException) else error).strip() or type(error).__name__
     return " ".join(text.split())[:300]
-
-
-def _bytes(body: t.Any) -> bytes:
-    return body if isinstance(body, bytes) else str(body or "").encode()
 
 
 def _seconds(text: str | None) -> float | None:

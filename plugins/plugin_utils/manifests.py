@@ -133,15 +133,14 @@ def _documents(text: str, path: str) -> t.Iterator[tuple[int, int, t.Any]]:
     try:
         loader = _Loader(text)
         while loader.check_node():
-            number += 1
             node = loader.get_node()
-            line = node.start_mark.line + 1
+            number, line = number + 1, node.start_mark.line + 1
             yield number, line, loader.construct_document(node)
     except yaml.YAMLError as error:
         raise RuntimeGateError(_broken(error, text, path, number)) from error
     except (RecursionError, ValueError) as error:
         # A date such as 2024-13-45 is a ValueError of the constructor.
-        raise RuntimeGateError(f"{path}, document {max(number, 1)} (line {line}) is no manifest: {error}") from error
+        raise RuntimeGateError(f"{path}, document {number} (line {line}) is no manifest: {error}") from error
     finally:
         if loader is not None:
             loader.dispose()

@@ -1,0 +1,141 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading the API page by page, and the one sentence for each refusal. Real servers: tests/integration."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import pytest
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import cluster_reader
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_reader import Answer, list_all, read_with
+
+
+def page(*names: str, token: str = "", **more: t.Any) -> Answer:
+    items = [{"metadata": {"name": name}, **more} for name in names]
+    return Answer(200, json.dumps({"metadata": {"continue": token}, "items": items}).encode())
+
+
+def status(code: int, message: str = "said why", retry_after: float | None = None) -> Answer:
+    return Answer(code, json.dumps({"kind": "Status", "message": message}).encode(), retry_after)
+
+
+class Server:
+    """Gives its answers one after the other and remembers what was asked."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.pauses: list[float] = []
+
+    def get(self, path: str, query: t.Sequence[tuple[str, str]]) -> Answer:
+        self.asked.append((path, dict(query)))
+        return self.answers.pop(0)
+
+    def names(self, path: str = "/api/v1/nodes", size: int = 2) -> list[str]:
+        return [item["metadata"]["name"] for item in list_all(self.get, path, size, self.pauses.append)]
+
+
+def test_pages() -> None:
+    server = Server(page("a", "b", token="t1"), page("c", "d", token="t2"), page("e"))
+    assert server.names() == ["a", "b", "c", "d", "e"]
+    assert [query for _path, query in server.asked] == [
+        {"limit": "2"},
+        {"limit": "2", "continue": "t1"},
+        {"limit": "2", "continue": "t2"},
+    ]
+
+
+def test_no_items() -> None:
+    assert Server(Answer(200, b'{"metadata": {}, "items": null}')).names() == []
+
+
+def test_an_expired_token_reads_the_whole_list_again() -> None:
+    server = Server(page("a", token="t1"), status(410, "the provided continue parameter is too old"), page("a", "x", token="t2"), page("y"))
+    assert server.names() == ["a", "x", "y"]
+    assert [query.get("continue") for _path, query in server.asked] == [None, "t1", None, "t2"]
+
+
+def test_a_token_that_expires_every_time() -> None:
+    server = Server(*[page("a", token="t"), status(410)] * 4)
+    with pytest.raises(RuntimeGateError, match="expire 4 times"):
+        server.names()
+
+
+def test_a_busy_server_is_asked_again_after_a_bounded_pause() -> None:
+    server = Server(status(429, retry_after=1.0), status(429, retry_after=3600.0), status(429), page("a"))
+    assert server.names() == ["a"]
+    assert server.pauses == [1.0, 5.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ([status(401, "Unauthorized")], ["401", "credentials", "Unauthorized"]),
+        ([status(403, 'User "x" cannot list resource "nodes"')], ["403", "list nodes", "cannot list resource", "examples/rbac.yml"]),
+        ([status(404)], ["404", "1.20"]),
+        ([status(429)] * 4, ["429", "4 times", "later"]),
+        ([status(500, "etcdserver: leader changed")], ["500", "leader changed"]),
+        ([Answer(503, b"")], ["503", "without a word"]),
+        ([Answer(502, b"<html>bad gateway</html>")], ["502", "bad gateway"]),
+        ([status(410)], ["410"]),
+        ([Answer(418, b'"teapot"')], ["418", "teapot"]),
+        ([Answer(503, b'{"kind": "Status"}')], ["503", "without a word"]),
+        ([Answer(200, b"<html>login</html>")], ["no API server", "no JSON"]),
+        ([Answer(200, b"[" * 100000)], ["no API server"]),
+        ([Answer(200, b'{"items": {}}')], ["no API server", "no list"]),
+        ([Answer(200, b'{"a": 1}')], ["no API server", "no list"]),
+        ([Answer(200, b"[]")], ["no API server", "no list"]),
+    ],
+)
+def test_refusals(answers: list[Answer], words: list[str]) -> None:
+    with pytest.raises(RuntimeGateError) as caught:
+        Server(*answers).names()
+    for word in words:
+        assert word in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_two_lists_and_no_more() -> None:
+    server = Server(page("gvisor", handler="runsc", extra=1), page("w1"))
+    found = read_with(server.get)
+    assert [path for path, _query in server.asked] == ["/apis/node.k8s.io/v1/runtimeclasses", "/api/v1/nodes"]
+    assert found["classes"] == [{"apiVersion": "node.k8s.io/v1", "handler": "runsc", "metadata": {"name": "gvisor"}}]
+    assert found["nodes"][0]["metadata"]["name"] == "w1"
+    assert found["workloads"] is None
+
+
+def test_workloads_only_where_asked() -> None:
+    server = Server(page("p"), *[page()] * 6)
+    found = read_with(server.get, classes=False, nodes=False, workloads=True)
+    assert len(server.asked) == len(cluster_reader.WORKLOAD_LISTS) == 7
+    assert (found["classes"], found["nodes"]) == (None, None)
+    assert [workload["kind"] for workload in found["workloads"]] == ["Pod"]
+
+
+def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "kubernetes.client", None)
+    with pytest.raises(RuntimeGateError, match=r"kubernetes\.core"):
+        cluster_reader.connect({}, 1.0)
+
+
+@pytest.mark.parametrize("auth", [{"kubeconfig": "/nonexistent/kubeconfig"}, {"context": "nowhere", "kubeconfig": "/nonexistent/kubeconfig"}])
+def test_no_way_to_the_api(auth: dict[str, str]) -> None:
+    with pytest.raises(RuntimeGateError, match="no way to the API server") as caught:
+        cluster_reader.connect(auth, 1.0)
+    assert "\n" not in str(caught.value)
+
+
+def test_nobody_listens() -> None:
+    get = cluster_reader.connect({"host": "http://127.0.0.1:9", "api_key": "secret-token"}, 1.0)
+    with pytest.raises(RuntimeGateError, match="cannot be reached") as caught:
+        get("/api/v1/nodes", [])
+    assert "secret-token" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [(None, None), ("2", 2.0), ("-1", 0.0), ("Wed, 21 Oct 2026 07:28:00 GMT", None)])
+def test_retry_after(text: str | None, seconds: float | None) -> None:
+    assert cluster_reader._seconds(text) == seconds
