@@ -194,7 +194,9 @@ def _check_node(path: str, node: t.Dict[str, t.Any]) -> None:
                 raise RuntimeGateError("%s of the capture %s: %r must be %s." % (NODE, path, key, word))
     for key in _TEXT_KEYS:
         if node.get(key) is None:
-            node.pop(key, None)
+            # `daemon_started: null` says that the daemon does not run, which no key at all does not say.
+            if key != "daemon_started":
+                node.pop(key, None)
         elif isinstance(node[key], (dict, list)):
             raise RuntimeGateError("%s of the capture %s: %r must be a text." % (NODE, path, key))
         else:

@@ -205,7 +205,7 @@ def _declared(node: Tree, path: KeyPath, document: Document) -> t.Iterator[Decla
         if _is_runtimes_table(key, value):
             for handler, body in value.items():
                 if isinstance(body, dict):
-                    yield from _handler_tables(handler, body, here + (handler,), document)
+                    yield _declaration(handler, body, here + (handler,), document)
         elif key.lower() not in _LEGACY_TABLES and any(mark in value for mark in _HANDLER_MARKS):
             yield _declaration(key, value, here, document)
         else:
@@ -216,28 +216,23 @@ def _holds_handlers(node: Tree) -> bool:
     return any(isinstance(body, dict) and "runtime_type" in body for body in node.values())
 
 
-def _handler_tables(name: str, body: Tree, path: KeyPath, document: Document) -> t.Iterator[Declaration]:
-    """The handler, and the ones below it that an unquoted dot in a name made (``runtimes.kata.qemu``)."""
-    inner = [
-        (key, value)
+def dotted_children(body: Tree) -> t.List[str]:
+    """Tables below a handler that an unquoted dot in a name made: ``[…runtimes.kata.qemu]`` is handler kata, key qemu."""
+    return [
+        key
         for key, value in body.items()
         if isinstance(value, dict) and key != "options" and any(mark in value for mark in _HANDLER_MARKS)
     ]
-    if not inner or len(body) > len(inner):
-        yield _declaration(name, body, path, document)
-    for key, value in inner:
-        yield from _handler_tables("%s.%s" % (name, key), value, path + (key,), document)
 
 
 def _declaration(name: str, body: Tree, path: KeyPath, document: Document) -> Declaration:
     kind, plugin, rest = _plugin_of(path)
     before_runtimes = tuple(part.lower() for part in rest)
     level = "wrong"
-    if path[-1] == name or "." in name:
-        if before_runtimes[:2] == ("containerd", "runtimes"):
-            level = "right"
-        elif before_runtimes[:1] == ("runtimes",):
-            level = "promoted"
+    if before_runtimes[:2] == ("containerd", "runtimes"):
+        level = "right"
+    elif before_runtimes[:1] == ("runtimes",):
+        level = "promoted"
     return Declaration(name, document.path, document.line_of(path), path, kind, plugin, level, body)
 
 
@@ -263,4 +258,4 @@ def _defaults(node: Tree, path: KeyPath) -> t.Iterator[t.Tuple[str, KeyPath]]:
             yield value, here
 
 
-__all__ = ("BOM", "Declaration", "Document", "KeyPath", "Tree", "toml_key")
+__all__ = ("BOM", "Declaration", "Document", "KeyPath", "Tree", "dotted_children", "toml_key")

@@ -199,9 +199,22 @@ def struct_key(tree: Tree, name: str, rules: LineRules) -> t.Optional[str]:
 
 
 def field(tree: Tree, name: str, rules: LineRules, default: t.Any = None) -> t.Any:
-    """The value that the daemon reads for its field of this name."""
+    """The value that the daemon reads for its field of this name.
+
+    Where any letter case is taken, keys that differ in it alone are all decoded into the one field, in byte order:
+    tables add up, of other values the last holds.
+    """
     key = struct_key(tree, name, rules)
-    return default if key is None else tree[key]
+    if key is None:
+        return default
+    if rules.key_case != "fold":
+        return tree[key]
+    alike = sorted(other for other in tree if other.lower() == name.lower())
+    value = tree[alike[0]]
+    for other in alike[1:]:
+        both = isinstance(value, dict) and isinstance(tree[other], dict)
+        value = merge_deep(value, tree[other]) if both else tree[other]
+    return value
 
 
 def simulate(files: Files, root: str, rules: LineRules, root_is_explicit: bool, cwd: str = "/") -> Load:

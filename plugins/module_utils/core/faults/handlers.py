@@ -9,7 +9,7 @@ import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import suggest, usability
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.cri_section import LINUX_V1
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Declaration, toml_key
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Declaration, dotted_children, toml_key
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.catalogue import (
     ERROR,
     INFO,
@@ -97,13 +97,7 @@ def _unusable(
         yield site.fault(34, INFO, name, "handler %s is for Windows and cannot run here" % name, "Nothing to do.")
         return
     if verdict.kind == "empty_type":
-        fix = 'Set runtime_type (for runc and its like "io.containerd.runc.v2") in [%s] and restart containerd.' % (
-            site.table or "its table"
-        )
-        if "." in name or _dotted_child(name, situation):
-            fix += " A handler's name with a dot must stand in quotes."
-        edits = [Edit("set", site.file, site.table, "runtime_type", "io.containerd.runc.v2")] if site.table else []
-        yield site.fault(31, ERROR, name, "handler %s is loaded, but its %s" % (name, verdict.reason), fix, edits)
+        yield _empty_type(name, verdict, site)
         return
     fix = "Install what the handler needs and ask again; or take handler %s out." % name
     if verdict.kind == "removed":
@@ -111,8 +105,29 @@ def _unusable(
     yield site.fault(34, ERROR, name, "handler %s is loaded, but cannot run: %s" % (name, verdict.reason), fix)
 
 
-def _dotted_child(name: str, situation: Situation) -> bool:
-    return any(item.handler.startswith(name + ".") for item in situation.declarations())
+def _empty_type(name: str, verdict: usability.Verdict, site: _Site) -> Fault:
+    said = "handler %s is loaded, but its %s" % (name, verdict.reason)
+    children = dotted_children(site.declaration.body) if site.declaration is not None else []
+    if children and site.declaration is not None:
+        meant = ["%s.%s" % (name, child) for child in children]
+        fix = "Write the name in quotes (and mind that a RuntimeClass cannot name a handler with a dot), or without the dot"
+        edits = [
+            Edit(
+                "rename_table",
+                site.file,
+                toml_key(site.declaration.path + (child,)),
+                value=toml_key(site.declaration.path[:-1] + ("%s-%s" % (name, child),)),
+            )
+            for child in children
+        ]
+        said += "; [%s.%s] is read as a key of it" % (site.table, toml_key(children[:1]))
+        return site.fault(31, ERROR, name, said, fix + "; then restart containerd.", edits)._replace(
+            handlers=(name,) + tuple(meant)
+        )
+    where = site.table or "its table"
+    fix = 'Set runtime_type (for runc and its like "io.containerd.runc.v2") in [%s] and restart containerd.' % where
+    edits = [Edit("set", site.file, site.table, "runtime_type", "io.containerd.runc.v2")] if site.table else []
+    return site.fault(31, ERROR, name, said, fix, edits)
 
 
 def _runtime_path(
