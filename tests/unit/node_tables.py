@@ -621,6 +621,10 @@ class FakeServer:
         return self
 
     def __exit__(self, *_exception: t.Any) -> None:
+        try:
+            self._listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
         self._listener.close()
         self._thread.join(5)
         self.directory.cleanup()

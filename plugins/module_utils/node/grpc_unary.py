@@ -122,6 +122,7 @@ class _Call:
         self._block: t.Optional[bytearray] = None
         self._block_ends_stream = False
         self._body = bytearray()
+        self._consumed = 0
         self._ended = False
 
     def run(self, method: str, request: bytes) -> bytes:
@@ -229,8 +230,10 @@ class _Call:
         if len(self._body) > MAX_ANSWER:
             raise _ProtocolError("an answer of more than %d bytes" % MAX_ANSWER)
         self._ended = bool(flags & _END_STREAM)
-        if payload and not self._ended:
-            credit = struct.pack(">I", len(payload))
+        self._consumed += len(payload)
+        if self._consumed >= _WINDOW // 2 and not self._ended:
+            credit = struct.pack(">I", self._consumed)
+            self._consumed = 0
             self._acknowledge(_pack(_WINDOW_UPDATE, 0, 0, credit) + _pack(_WINDOW_UPDATE, 0, _STREAM, credit))
 
     def _end_headers(self, flags: int) -> None:

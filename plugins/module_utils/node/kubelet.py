@@ -33,6 +33,8 @@ _ENDPOINT = "container-runtime-endpoint"
 _NODE_NAME = re.compile(rb"system:node:([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)")
 _CERTIFICATE_DATA = re.compile(rb"client-certificate-data:\s*['\"]?([A-Za-z0-9+/=]+)")
 _CERTIFICATE_FILE = re.compile(rb"client-certificate:\s*['\"]?([^\s'\"]+)")
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----([\sA-Za-z0-9+/=]+)-----END")
+_SUBJECT = re.compile(rb"[\x0c\x13][\x00-\x7f](?P<text>system:node:)")
 _MAX_SIZE = 1024 * 1024
 
 
@@ -205,30 +207,36 @@ def _node_name(root: str, kubeconfig: t.Optional[str]) -> t.Optional[str]:
     if not kubeconfig:
         return None
     text = _read(root + kubeconfig)
-    candidates = [text]
-    for data in _CERTIFICATE_DATA.findall(text):
-        try:
-            candidates += _subjects(base64.b64decode(data))
-        except binascii.Error:
-            continue
-    for path in _CERTIFICATE_FILE.findall(text):
-        candidates += _subjects(_read(root + path.decode("utf-8", "replace")))
-    for candidate in candidates:
-        match = _NODE_NAME.search(candidate)
-        if match:
-            return match.group(1).decode()
+    match = _NODE_NAME.search(text)
+    if match:
+        return match.group(1).decode()
+    pems = [_decoded(data) for data in _CERTIFICATE_DATA.findall(text)]
+    pems += [_read(root + path.decode("utf-8", "replace")) for path in _CERTIFICATE_FILE.findall(text)]
+    for pem in pems:
+        for body in _CERTIFICATE.findall(pem):
+            name = _subject_name(_decoded(body))
+            if name:
+                return name
     return None
 
 
-def _subjects(pem: bytes) -> t.List[bytes]:
-    """The certificates of a PEM text in binary, where a subject stands as plain text."""
-    certificates = []
-    for body in re.findall(rb"-----BEGIN CERTIFICATE-----([\sA-Za-z0-9+/=]+)-----END", pem):
-        try:
-            certificates.append(base64.b64decode(body))
-        except binascii.Error:
-            continue
-    return certificates
+def _decoded(data: bytes) -> bytes:
+    """Base64 decoded, empty when it is none."""
+    try:
+        return base64.b64decode(data)
+    except binascii.Error:
+        return b""
+
+
+def _subject_name(certificate: bytes) -> t.Optional[str]:
+    """The node's name in a certificate in DER: a text there is a tag, the length in one byte, and its bytes (X.690, 8.1)."""
+    match = _SUBJECT.search(certificate)
+    if not match:
+        return None
+    start = match.start("text")
+    text = certificate[start : start + certificate[start - 1]]
+    name = _NODE_NAME.fullmatch(text)
+    return name.group(1).decode() if name else None
 
 
 def _read(path: str) -> bytes:

@@ -42,8 +42,8 @@ class Process:
 
     @property
     def names(self) -> t.Set[str]:
-        """The names that it goes by: of its executable and of its first argument."""
-        return {os.path.basename(path) for path in (self.exe, self.argv[0]) if path}
+        """The names that it goes by: of its executable and of its first argument (k3s makes one text of all its words)."""
+        return {os.path.basename(path) for path in (self.exe, self.argv[0].split(" ")[0]) if path}
 
     @property
     def exe_path(self) -> str:
