@@ -94,8 +94,11 @@ def runtimes(processes: t.Iterable[Process], root: str = "") -> t.List[Runtime]:
     return found
 
 
+_SUBCOMMANDS = frozenset("config publish oci-hook version --version -v help --help -h status wipe check complete".split())
+
+
 def _subcommand(argv: t.Sequence[str]) -> bool:
-    return any(word in ("config", "--version", "-v", "version", "--help", "-h", "status") for word in argv[1:])
+    return not _SUBCOMMANDS.isdisjoint(argv[1:])
 
 
 def _config_path(engine: str, process: Process) -> str:

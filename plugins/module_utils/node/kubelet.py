@@ -24,11 +24,8 @@ DEFAULT_ENDPOINT = "unix:///run/containerd/containerd.sock"
 #: Where a kubelet that does not run keeps its flags and its configuration.
 FLAG_FILES = ("/var/lib/kubelet/kubeadm-flags.env", "/etc/default/kubelet", "/etc/sysconfig/kubelet")
 CONFIG_FILE = "/var/lib/kubelet/config.yaml"
-_EMBEDDED_DEFAULTS = {
-    "k3s": "unix:///run/k3s/containerd/containerd.sock",
-    "rke2": "unix:///run/k3s/containerd/containerd.sock",
-}
-_RANCHER_CONFIG = {"k3s": "/etc/rancher/k3s/config.yaml", "rke2": "/etc/rancher/rke2/config.yaml"}
+_K3S_ENDPOINT = "unix:///run/k3s/containerd/containerd.sock"
+_K3S_CONFIG = "/etc/rancher/k3s/config.yaml"
 _ENDPOINT = "container-runtime-endpoint"
 _NODE_NAME = re.compile(rb"system:node:([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)")
 _CERTIFICATE_DATA = re.compile(rb"client-certificate-data:\s*['\"]?([A-Za-z0-9+/=]+)")
@@ -76,7 +73,7 @@ def _running(process: Process, root: str) -> t.Optional[Kubelet]:
     elif "kubelite" in names:
         argv = process.argv + _args_file(root, option(process.argv, "kubelet-args-file"))
     elif names & {"k3s", "k3s-agent", "k3s-server"} and _runs_agent(process.argv):
-        return _rancher("k3s", process, root)
+        return _k3s(process, root)
     else:
         return None
     return describe(process.pid, argv, process.environment(), root or process.root)
@@ -89,9 +86,9 @@ def _runs_agent(argv: t.Sequence[str]) -> bool:
     return is_node and option(argv, "disable-agent") not in ("", "true") and "--disable-agent" not in argv
 
 
-def _rancher(product: str, process: Process, root: str) -> Kubelet:
+def _k3s(process: Process, root: str) -> Kubelet:
     """The kubelet inside k3s: options of k3s itself, its config.yaml, and --kubelet-arg."""
-    config = _read(root + (option(process.argv, "config", "c") or _RANCHER_CONFIG[product]))
+    config = _read(root + (option(process.argv, "config", "c") or _K3S_CONFIG))
     kubelet_args = ["--" + word for word in _all_options(process.argv, "kubelet-arg")]
     flags = describe(process.pid, process.argv[:1] + kubelet_args, process.environment(), root)
     endpoint = option(process.argv, _ENDPOINT) or _yaml_value(config, _ENDPOINT)
@@ -99,7 +96,7 @@ def _rancher(product: str, process: Process, root: str) -> Kubelet:
     if endpoint:
         flags = flags._replace(endpoint=_as_url(endpoint), endpoint_source="flag")
     elif flags.endpoint_source == "default":
-        default = None if docker else _EMBEDDED_DEFAULTS[product]
+        default = None if docker else _K3S_ENDPOINT
         flags = flags._replace(endpoint=default, endpoint_source="distribution")
     name = option(process.argv, "node-name") or _yaml_value(config, "node-name")
     return flags._replace(argv=process.argv, hostname_override=flags.hostname_override or name)
