@@ -10,6 +10,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import AUTH_OPTIONS, judge
 
@@ -52,7 +53,7 @@ def _parameters(arguments: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
     large = {name: arguments.pop(name) for name in LARGE if name in arguments}
     for name, value in large.items():
         if value is not None and not isinstance(value, LARGE[name]):
-            raise RuntimeGateError(f"{name} is {type(value).__name__}, not a {LARGE[name].__name__}")
+            raise RuntimeGateError(f"{name} is {yaml_kind(value)}, not {yaml_kind(LARGE[name]())}")
     unknown = sorted(set(arguments) - set(ARGUMENTS) - {alias for spec in ARGUMENTS.values() for alias in spec.get("aliases", ())})
     if unknown:
         known = ", ".join([*LARGE, *ARGUMENTS])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 
@@ -50,7 +51,7 @@ class ClusterObjects:
         two different objects of one name.
         """
         if not isinstance(document, dict):
-            raise RuntimeGateError(f"{where} is {type(document).__name__}, not a Kubernetes object")
+            raise RuntimeGateError(f"{where} is {yaml_kind(document)}, not a Kubernetes object")
         kind, version = document.get("kind"), document.get("apiVersion")
         if not isinstance(kind, str) or not isinstance(version, str):
             raise RuntimeGateError(f"{where} has no kind or no apiVersion, so it is no Kubernetes object")

@@ -22,6 +22,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime
     read_references,
     required_as_classes,
 )
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.verdict import (
     LACKING,
     VERDICTS,
@@ -114,7 +115,7 @@ def crosscheck(
 
 def _read_nodes(raw: t.Any) -> list[JudgedNode]:
     if not isinstance(raw, (list, tuple)):
-        raise RuntimeGateError(f"nodes is {type(raw).__name__}, not a list")
+        raise RuntimeGateError(f"nodes is {yaml_kind(raw)}, not a list")
     nodes = [read_node(entry, index) for index, entry in enumerate(raw)]
     seen: set[str] = set()
     for node in nodes:

@@ -14,6 +14,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.schedul
     Taint,
     parse_selector,
     parse_taints,
+    yaml_kind,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
@@ -66,7 +67,7 @@ def read_node(raw: t.Any, index: int) -> JudgedNode:
     """One entry of the list of nodes. Raises RuntimeGateError naming the entry and what is wrong with it."""
     where = f"nodes[{index}]"
     if not isinstance(raw, t.Mapping):
-        raise RuntimeGateError(f"{where} is {type(raw).__name__}, not a mapping with name, labels, taints and runtime")
+        raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a mapping with name, labels, taints and runtime")
     if "metadata" in raw or "kind" in raw:
         return _node_object(raw, where)
     name = raw.get("name")

@@ -10,6 +10,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.schedul
     Toleration,
     parse_selector,
     parse_tolerations,
+    yaml_kind,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
@@ -61,7 +62,7 @@ def parse_policy(raw: t.Any) -> Policy:
     if raw is None:
         return Policy()
     if not isinstance(raw, t.Mapping):
-        raise RuntimeGateError(f"policy is {type(raw).__name__}, not a mapping; its keys are {', '.join(_KEYS)}")
+        raise RuntimeGateError(f"policy is {yaml_kind(raw)}, not a mapping; its keys are {', '.join(_KEYS)}")
     values = {}
     for key, value in raw.items():
         if key not in _KEYS:

@@ -12,6 +12,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.schedul
     check_handler,
     parse_selector,
     parse_tolerations,
+    yaml_kind,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
@@ -57,7 +58,7 @@ def read_references(workloads: t.Iterable[t.Any] | None) -> References | None:
     found = References({}, {})
     for index, workload in enumerate(workloads):
         if not isinstance(workload, t.Mapping):
-            raise RuntimeGateError(f"workloads[{index}] is {type(workload).__name__}, not a Kubernetes object")
+            raise RuntimeGateError(f"workloads[{index}] is {yaml_kind(workload)}, not a Kubernetes object")
         spec = _pod_spec(workload)
         named = spec.get("runtimeClassName")
         if workload.get("kind") == "Pod" and (workload.get("status") or {}).get("phase") in _OVER:
@@ -84,7 +85,7 @@ def read_classes(raw: t.Any, policy: Policy, references: References | None) -> l
     """Every RuntimeClass of the list, under the policy. Raises RuntimeGateError for an object that is none, for a
     name that stands twice, and where the policy wants references that were not handed in."""
     if not isinstance(raw, (list, tuple)):
-        raise RuntimeGateError(f"runtime_classes is {type(raw).__name__}, not a list")
+        raise RuntimeGateError(f"runtime_classes is {yaml_kind(raw)}, not a list")
     if policy.unscoped == "referenced" and references is None:
         raise RuntimeGateError(
             "policy: unscoped is referenced, but no workloads were handed in; pass workloads (an empty list means none)"
@@ -129,7 +130,7 @@ def _read_class(raw: t.Any, where: str, policy: Policy, references: References |
 def _fields(raw: t.Any, where: str) -> tuple[str, t.Any, t.Any]:
     """Name, handler and scheduling of an API object of any version, or of the short form."""
     if not isinstance(raw, t.Mapping):
-        raise RuntimeGateError(f"{where} is {type(raw).__name__}, not a RuntimeClass")
+        raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a RuntimeClass")
     if raw.get("kind", "RuntimeClass") != "RuntimeClass":
         raise RuntimeGateError(f"{where} is of kind {raw['kind']!r}, not RuntimeClass")
     whole = "metadata" in raw

@@ -108,7 +108,7 @@ def parse_selector(raw: t.Any, where: str) -> dict[str, str]:
     if raw is None:
         return {}
     if not isinstance(raw, t.Mapping):
-        raise RuntimeGateError(f"{where} is {_kind(raw)}, not a mapping of label keys to values; write it as KEY: \"VALUE\"")
+        raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a mapping of label keys to values; write it as KEY: \"VALUE\"")
     for odd in ("matchLabels", "matchExpressions", "nodeSelectorTerms"):
         if odd in raw:
             raise RuntimeGateError(
@@ -161,7 +161,7 @@ def _int64(text: str) -> bool:
 
 def _toleration(raw: t.Any, where: str) -> Toleration:
     if not isinstance(raw, t.Mapping):
-        raise RuntimeGateError(f"{where} is {_kind(raw)}, not a toleration; write it as {{key: KEY, operator: Exists}}")
+        raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a toleration; write it as {{key: KEY, operator: Exists}}")
     known = ("key", "operator", "value", "effect", "tolerationSeconds")
     for name in raw:
         if name not in known:
@@ -219,7 +219,7 @@ def _label_key(key: t.Any, where: str) -> str:
 def _label_value(value: t.Any, key: t.Any, where: str) -> str:
     if isinstance(value, (bool, int, float)):
         raise RuntimeGateError(
-            f"{where} gives {key!r} the value {value!r}, which is {_kind(value)} and no string; write it in quotes"
+            f"{where} gives {key!r} the value {value!r}, which is {yaml_kind(value)} and no string; write it in quotes"
             f" ({key}: \"{str(value).lower()}\")"
         )
     if isinstance(value, str) and (value == "" or _NAME.match(value)):
@@ -234,13 +234,15 @@ def _list(raw: t.Any, where: str) -> t.Sequence[t.Any]:
     if raw is None:
         return ()
     if not isinstance(raw, (list, tuple)):
-        raise RuntimeGateError(f"{where} is {_kind(raw)}, not a list")
+        raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a list")
     return raw
 
 
-def _kind(value: t.Any) -> str:
-    """What the value is, in words of YAML."""
+def yaml_kind(value: t.Any) -> str:
+    """What a value of an input is, in words of YAML: "a list", "a boolean", …"""
     names = ((bool, "a boolean"), (int, "a number"), (float, "a number"), (str, "a string"), (list, "a list"))
+    if value is None:
+        return "empty"
     for kind, name in names:
         if isinstance(value, kind):
             return name

@@ -54,7 +54,7 @@ def test_every_key() -> None:
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        (["classes"], ["list", "mapping"]),
+        (["classes"], ["a list, not a mapping"]),
         ({"class": ["a"]}, ["'class'", 'did you mean "classes"']),
         ({"node-selector": {}}, ["'node-selector'", 'did you mean "node_selector"']),
         ({"xyz": 1}, ["'xyz'", "known: classes"]),

@@ -182,6 +182,7 @@ def test_labels_that_are(labels: dict[str, str]) -> None:
         ({"gpu": True}, 'gpu: "true"'),
         ({"gpu": 1}, "in quotes"),
         ({"gpu": None}, "no label value"),
+        ({}.keys(), "not a value that YAML has"),
         ({"gpu": "a b"}, "no label value"),
         ({"gpu": "-a"}, "no label value"),
         ({"gpu": "a" * 64}, "no label value"),
