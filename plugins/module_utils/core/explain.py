@@ -115,7 +115,7 @@ def _lacking(
     handler, engine = judged.handler, _engine(node)
     if node.runtime.cri_ready is False:
         reason = f"{engine} on {node.name} does not serve CRI, so no handler is loaded, {handler} neither"
-        return _told(reason, faults), _mended(faults, f"Find out why CRI is down (journal of {engine}), then restart {engine}.")
+        return _told(reason, faults, node.runtime.reason), _mended(faults, f"Find out why CRI is down (journal of {engine}), then restart {engine}.")
     if verdict == "unusable":
         why = node.runtime.handlers[handler].get("reason") or "its shim or binary cannot run"
         return _told(f"handler {handler} is loaded, but unusable: {why}", faults), _mended(
@@ -202,15 +202,16 @@ def _unknown(node: JudgedNode, state: State) -> tuple[str, str]:
     return reason, "Run the gate on the node, or widen accept_evidence."
 
 
-def _told(reason: str, faults: list[t.Mapping[str, t.Any]]) -> str:
-    return f"{reason}. {faults[0]['message']}" if faults else reason
+def _told(reason: str, faults: list[t.Mapping[str, t.Any]], otherwise: str = "") -> str:
+    why = faults[0]["message"] if faults else otherwise
+    return f"{reason}. {why}" if why else reason
 
 
 def _mended(faults: list[t.Mapping[str, t.Any]], otherwise: str) -> str:
     """The fix of the worst fault that has one, with the place where it applies, else the general one."""
     for fault in faults:
         if fault.get("fix"):
-            return f"{fault['fix']}{_place(fault)}"
+            return _ended(f"{fault['fix']}{_place(fault)}")
     return otherwise
 
 
@@ -222,6 +223,11 @@ def _place(fault: t.Mapping[str, t.Any]) -> str:
     table = f", table {fault['table']}" if fault.get("table") else ""
     line = f", line {fault['line']}" if fault.get("line") else ""
     return f" ({path}{table}{line})"
+
+
+def _ended(sentence: str) -> str:
+    """With a full stop, so that another sentence can follow."""
+    return sentence if sentence.endswith((".", ")", "!", "?")) else f"{sentence}."
 
 
 def _engine(node: JudgedNode) -> str:

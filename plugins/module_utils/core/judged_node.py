@@ -32,7 +32,8 @@ class Runtime(t.NamedTuple):
 
     handlers: name -> details. evidence: loaded, api, next or none. cri_ready: true, false, or None (could not be
     asked). explicit: a dump was handed in to be judged as it is. gains, loses: what a restart would change; None
-    where that is not known. why_unknown: a sentence, where nothing is known.
+    where that is not known. reason: why the runtime itself did not answer, by its facts. why_unknown: a sentence, where
+    nothing is known.
     """
 
     evidence: str = "none"
@@ -46,6 +47,7 @@ class Runtime(t.NamedTuple):
     engine: str | None = None
     version: str | None = None
     collected_at: str | None = None
+    reason: str = ""
     why_unknown: str | None = None
 
 
@@ -120,11 +122,13 @@ def _facts(raw: t.Mapping[str, t.Any], node: str) -> Runtime:
         "engine": raw.get("engine"),
         "version": raw.get("version"),
         "collected_at": raw.get("collected_at"),
+        "reason": raw.get("reason") or "",
     }
     if raw.get("serves_kubelet") is False:
         return Runtime(why_unknown=f"the facts are of a {raw.get('engine') or 'runtime'} that its kubelet does not use", **common)
-    following = (raw.get("layers") or {}).get("next") or {}
-    known = bool(following.get("available"))
+    # Facts that were cut to what a judgement needs may have lost their layers; the two lists then speak for themselves.
+    following = (raw["layers"].get("next") or {}).get("available") if raw.get("layers") else "restart_gains" in raw
+    known = bool(following)
     runtime = Runtime(
         evidence=raw.get("evidence") or "none",
         cri_ready=raw.get("cri_ready"),
@@ -136,13 +140,14 @@ def _facts(raw: t.Mapping[str, t.Any], node: str) -> Runtime:
         **common,
     )
     if runtime.cri_ready is None and runtime.evidence == "none":
-        return runtime._replace(why_unknown=_why_unasked(common["faults"]))
+        return runtime._replace(why_unknown=_why_unasked(runtime))
     return runtime
 
 
-def _why_unasked(faults: t.Iterable[t.Mapping[str, t.Any]]) -> str:
-    said = [fault["message"] for fault in faults if fault.get("severity") == "error" and not fault.get("handlers")]
-    return "its runtime could not be asked" + (f": {said[0]}" if said else "")
+def _why_unasked(runtime: Runtime) -> str:
+    said = [fault["message"] for fault in runtime.faults if fault.get("severity") == "error" and not fault.get("handlers")]
+    why = runtime.reason or (said[0] if said else "")
+    return "its runtime could not be asked" + (f": {why}" if why else "")
 
 
 def _handlers(raw: t.Any, node: str) -> dict[str, t.Mapping[str, t.Any]]:

@@ -76,6 +76,11 @@ NEXT = {"layers": {"next": {"available": True}}}
         ),
         pytest.param(record(facts({}, False, "none")), ["does not serve CRI"], ["journal of containerd"], id="CRI dead, no fault"),
         pytest.param(
+            record(facts({}, False, "none", reason="the daemon is not running")), ["CRI", "not running"], ["journal"], id="CRI dead, with a reason"
+        ),
+        pytest.param(record(facts({}, faults=[{**FAULT, "file": "", "fix": "Do this"}])), ["version 3"], ["Do this. RuntimeClass"], id="a full stop"),
+        pytest.param(record(facts({}, None, "none", reason="needs become")), ["could not be asked: needs become"], ["become"], id="reason of the facts"),
+        pytest.param(
             record(facts({"h": {"usable": False, "reason": "/opt/h is not there"}})), ["/opt/h is not there"], ["Install what handler h needs"], id="unusable"
         ),
         pytest.param(record(facts({"h": {"usable": False}})), ["its shim or binary cannot run"], ["Install"], id="unusable, no reason"),

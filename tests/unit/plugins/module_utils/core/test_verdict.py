@@ -71,6 +71,15 @@ def facts(
         pytest.param(facts(serves_kubelet=False), DEFAULT, State("unknown", None, "unknown"), id="another runtime than kubelet's"),
         pytest.param(facts(serves_kubelet=None), DEFAULT, State("ok", True, "loaded"), id="not known whose it is"),
         pytest.param({"handlers": ["h"]}, DEFAULT, State("ok", True, "unknown"), id="short, a list"),
+        pytest.param(
+            {"handlers": {"h": {}}, "evidence": "loaded", "cri_ready": True, "restart_gains": [], "restart_loses": ["h"]},
+            DEFAULT,
+            State("ok", True, "missing"),
+            id="facts without layers",
+        ),
+        pytest.param(
+            {"handlers": {"h": {}}, "evidence": "loaded", "cri_ready": True}, DEFAULT, State("ok", True, "unknown"), id="facts with next to nothing"
+        ),
         pytest.param({"handlers": {"h": None}}, DEFAULT, State("ok", True, "unknown"), id="short, a mapping"),
         pytest.param({"handlers": {"h": {"usable": False}}}, DEFAULT, State("unusable", True, "unknown"), id="short, unusable"),
         pytest.param({"handlers": []}, DEFAULT, State("missing", False, "unknown"), id="short, none"),
