@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ensurepip
 import subprocess
 import sys
 
-ensurepip.bootstrap()
+# A process of its own: ensurepip switches pip's configuration off in its environment.
+subprocess.check_call([sys.executable, "-m", "ensurepip"])
 arguments = [argument for argument in sys.argv[1:] if argument not in ("--no-setuptools", "--no-wheel")]
 sys.exit(subprocess.call([sys.executable, "-m", "pip", "install", *arguments]))

@@ -14,6 +14,10 @@ git ls-files -z --cached --others --exclude-standard -- . ':!tests/cases' ':!exa
 for version in 24_2 25_2; do
   cp tests/get_pip.py "$work/home/.ansible/test/cache/get_pip_$version.py"
 done
+# ansible-test passes neither the environment nor the home directory on: what is set for pip there goes into a file.
+mkdir -p "$work/home/.config/pip"
+{ echo '[global]'; python -m pip config list | sed -n "s/^\(global\|:env:\)\.\([a-z-]*\)='\(.*\)'\$/\2 = \3/p"; } \
+  >"$work/home/.config/pip/pip.conf"
 cd "$tree"
 git init -q . && git add -A
 HOME=$work/home exec ansible-test sanity --local --color no --python default "$@"

@@ -67,6 +67,7 @@ class ActionModule(ActionBase):
             message=gate_record.host_message(record) if record["fails"] else "",
             verdicts=record["verdicts"],
             round=this_round.number,
+            batch=this_round.batch_id,
             cluster_key=key,
             report_path=arguments["report_path"],
         )

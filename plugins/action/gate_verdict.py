@@ -48,7 +48,7 @@ class ActionModule(ActionBase):
         if "round" not in judged or self._task.get_play().strategy not in ("linear", "ansible.builtin.linear"):
             return
         store = run_store()
-        this_round = GateRound(store, task_vars, judged["round"])
+        this_round = GateRound(store, task_vars, judged["round"], judged["batch"])
         if not this_round.is_complete() and this_round.may_close():
             cluster = gate_cluster.remembered(store, judged["cluster_key"])
             result["ansible_stats"] = this_round.close(cluster, judged["report_path"], self._task.check_mode)

@@ -109,6 +109,10 @@ round:
   description: How often this host had passed through the gate before, in this play.
   returned: always
   type: int
+batch:
+  description: Names the hosts that are judged together.
+  returned: always
+  type: str
 cluster_key:
   description: Under which name the cluster's data is kept for this run.
   returned: always

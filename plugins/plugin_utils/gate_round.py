@@ -13,6 +13,7 @@ still in the play has its record; hosts that dropped out earlier are not waited 
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import os
 import shutil
@@ -33,10 +34,13 @@ Data = t.Dict[str, t.Any]
 class GateRound:
     """The round of one host."""
 
-    def __init__(self, store: RunStore, task_vars: t.Mapping[str, t.Any], number: t.Optional[int] = None) -> None:
+    def __init__(
+        self, store: RunStore, task_vars: t.Mapping[str, t.Any], number: t.Optional[int] = None, batch_id: str = ""
+    ) -> None:
         """
         :param task_vars: the variables of the host's task.
         :param number: the round; None: the first in which this host has no record.
+        :param batch_id: that of an earlier task of this round: while hosts fail, the batch that a task sees shrinks.
         """
         self._store = store
         self._host: str = task_vars["inventory_hostname"]
@@ -47,6 +51,7 @@ class GateRound:
         self._batch: t.List[str] = list(task_vars.get("ansible_play_batch") or [self._host])
         self._job = next((str(task_vars[name]) for name in ("awx_job_id", "tower_job_id") if task_vars.get(name)), None)
         self._scope = json.dumps(self._all)
+        self.batch_id = batch_id or hashlib.sha256(json.dumps(self._batch).encode()).hexdigest()
         if number is None:
             number = 0
             while store.has_record(self._kind_of(number), self._host):
@@ -75,8 +80,8 @@ class GateRound:
         return all(self._store.has_record(self._kind, host) for host in self._batch)
 
     def may_close(self) -> bool:
-        """True for exactly one host of the batch."""
-        return self._store.claim("closing of %s: %s" % (self._kind, json.dumps(sorted(self._batch))))
+        """True for exactly one host of the batch, once."""
+        return self._store.claim("closing of %s: %s" % (self._kind, self.batch_id))
 
     def close(self, cluster: t.Optional[Data], report_path: str, check_mode: bool) -> Data:
         """Print the table, write the report, and return what belongs into the statistics of the run.

@@ -1,0 +1,254 @@
+"""The role gate and its playbooks, run as a person runs them, on the recordings of the example cluster.
+
+Each run has hosts that pass and hosts that fail, so that a gate which judges nobody or everybody alike is seen.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from tests.integration.ansible_runs import EXAMPLE, PLAYBOOK, environment, playbook, table_rows, write_yaml
+
+BROKEN = {"docker-1", "eks-1", "kubespray-1"}
+HEALTHY = {"debian-1", "flatcar-1", "k3s-1", "microk8s-1"}
+ALL = BROKEN | HEALTHY
+INVENTORY = ("-i", EXAMPLE / "inventory.yml")
+AUDIT = "kubenode.runtime_gate.audit"
+
+
+def failed(run):
+    return {host for host, counts in run.recap.items() if counts["failed"] or counts["unreachable"]}
+
+
+def play(path: pathlib.Path, **keys):
+    """A playbook with one play of the role gate."""
+    return write_yaml(
+        path / "play.yml", [{"name": "Gate", "hosts": "all", "gather_facts": False, "roles": [{"role": "kubenode.runtime_gate.gate"}], **keys}]
+    )
+
+
+def report_of(path: pathlib.Path):
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("check", [[], ["--check"]])
+def test_the_broken_hosts_fail_the_others_pass_and_each_says_why(tmp_path, check):
+    report = tmp_path / "report.json"
+    run = playbook(AUDIT, *INVENTORY, "-e", f"runtime_gate_report_path={report}", *check)
+    assert run.status == 2 and set(run.recap) == ALL and failed(run) == BROKEN
+    assert {host for host, counts in run.recap.items() if counts["changed"]} == set()
+    for host, words in {
+        "docker-1": ["RuntimeClass runc", "disabled_plugins"],
+        "eks-1": ["RuntimeClass gvisor", "handler runsc", "line 34"],
+        "kubespray-1": ["RuntimeClass nvidia", "lost at restart", "/etc/containerd/config.toml"],
+    }.items():
+        (line,) = (line for line in run.text.splitlines() if line.startswith(f"fatal: [{host}]"))
+        assert all(word in line for word in words), line
+    made = report_of(report)
+    assert set(made["failing_nodes"]) == BROKEN and made["counts"]["judged"] == 7 and made["check_mode"] is bool(check)
+    assert made["missing"] == {"docker-1": ["runc"], "eks-1": ["runsc"], "kubespray-1": ["nvidia"]}
+    assert sorted(table_rows(run.text)) == sorted(ALL)
+    assert "\x1b[" not in run.text  # no terminal, no colour
+
+
+def test_the_free_strategy_gives_the_same_answer_and_one_table(tmp_path):
+    run = playbook(play(tmp_path, strategy="free"), *INVENTORY)
+    assert failed(run) == BROKEN and sorted(table_rows(run.text)) == sorted(ALL)
+
+
+@pytest.mark.parametrize("serial, lines", [(3, 3 + 3 + 7), (4, 4 + 7), (7, 7)])
+def test_each_batch_has_its_lines_and_the_last_one_the_whole_table(tmp_path, serial, lines):
+    run = playbook(play(tmp_path, serial=serial), *INVENTORY)
+    rows = table_rows(run.text)
+    assert failed(run) == BROKEN and sorted(rows[-7:]) == sorted(ALL) and len(rows) == lines
+
+
+def test_serial_1_goes_on_while_hosts_pass_and_stops_as_ansible_does_when_a_whole_batch_failed(tmp_path):
+    report = tmp_path / "report.json"
+    run = playbook(play(tmp_path, serial=1), *INVENTORY, "-e", f"runtime_gate_report_path={report}")
+    assert set(run.recap) == {"debian-1", "docker-1"} and failed(run) == {"docker-1"}
+    made = report_of(report)
+    assert made["not_judged"]["hosts"] == sorted(ALL - {"debian-1", "docker-1"}) and made["ok"] is False
+    healthy = playbook(play(tmp_path, serial=1), *INVENTORY, "--limit", ":".join(HEALTHY))
+    assert healthy.status == 0 and set(healthy.recap) == HEALTHY
+
+
+def test_a_limit_judges_its_hosts_and_says_that_it_saw_a_part(tmp_path):
+    report = tmp_path / "report.json"
+    run = playbook(AUDIT, *INVENTORY, "--limit", "debian-1,flatcar-1", "-e", f"runtime_gate_report_path={report}")
+    assert run.status == 0 and set(run.recap) == {"debian-1", "flatcar-1"}
+    made = report_of(report)
+    assert made["ok"] is True and set(made["not_judged"]["nodes"]) == ALL - {"debian-1", "flatcar-1"}
+    assert "2 of 2 hosts judged (2 of the cluster's 7 Nodes)" in run.text
+
+
+def test_any_errors_fatal_still_judges_every_host_of_the_batch(tmp_path):
+    run = playbook(play(tmp_path, any_errors_fatal=True), *INVENTORY)
+    assert run.status == 2 and sorted(table_rows(run.text)) == sorted(ALL)
+    assert {host for host in ALL if f"fatal: [{host}]" in run.text} == BROKEN
+
+
+def test_max_fail_percentage_stops_the_next_batch(tmp_path):
+    report = tmp_path / "report.json"
+    run = playbook(play(tmp_path, serial=4, max_fail_percentage=30), *INVENTORY, "-e", f"runtime_gate_report_path={report}")
+    assert run.status == 2 and set(run.recap) == {"debian-1", "docker-1", "eks-1", "flatcar-1"}
+    assert report_of(report)["not_judged"]["hosts"] == ["k3s-1", "kubespray-1", "microk8s-1"]
+    lenient = playbook(play(tmp_path, serial=4, max_fail_percentage=60), *INVENTORY)
+    assert set(lenient.recap) == ALL and failed(lenient) == BROKEN
+
+
+def test_all_hosts_failing_is_a_table_a_report_and_no_pass(tmp_path):
+    report = tmp_path / "report.json"
+    run = playbook(AUDIT, *INVENTORY, "--limit", ":".join(BROKEN), "-e", f"runtime_gate_report_path={report}")
+    assert run.status == 2 and failed(run) == BROKEN and set(report_of(report)["failing_nodes"]) == BROKEN
+
+
+UNREACHABLE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1, "runtime_gate_captures": ""}
+
+
+def with_unreachable(tmp_path, *names):
+    """The example's inventory, these hosts not recorded but behind a port that nobody listens on."""
+    hosts = {name: (dict(UNREACHABLE) if name in names else None) for name in sorted(ALL)}
+    shared = {"runtime_gate_captures": str(EXAMPLE / "captures"), "runtime_gate_manifests": [str(EXAMPLE / "manifests")]}
+    return write_yaml(tmp_path / "hosts.yml", {"all": {"vars": shared, "hosts": hosts}})
+
+
+@pytest.mark.parametrize("keys", [{}, {"strategy": "free"}, {"any_errors_fatal": True}, {"serial": 4}])
+def test_the_first_host_unreachable_is_unknown_fails_and_keeps_nobody_from_being_judged(tmp_path, keys):
+    report = tmp_path / "report.json"
+    inventory = with_unreachable(tmp_path, "debian-1")
+    run = playbook(play(tmp_path, **keys), "-i", inventory, "-e", f"runtime_gate_report_path={report}")
+    made = {entry["host"]: entry for entry in report_of(report)["hosts"]}
+    assert run.status == 2 and set(made) == ALL
+    assert made["debian-1"]["unreachable"] and made["debian-1"]["cells"]["runc"] == "unknown"
+    assert {host for host, entry in made.items() if entry["fails"]} == BROKEN | {"debian-1"}
+    assert {host for host in ALL if f"fatal: [{host}]: FAILED!" in run.text} == BROKEN | {"debian-1"}
+
+
+def test_a_cached_fact_is_never_judged(tmp_path):
+    """With a fact cache that says all is well, an unreachable host is unknown, and a healthy one is read anew."""
+    cache = {"ANSIBLE_CACHE_PLUGIN": "jsonfile", "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(tmp_path / "cache")}
+    report = tmp_path / "report.json"
+    arguments = ("-e", f"runtime_gate_report_path={report}", "--limit", "debian-1,k3s-1")
+    assert playbook(AUDIT, *INVENTORY, *arguments, **cache).status == 0
+    assert "containerd_runtime" in next((tmp_path / "cache").glob("*debian-1")).read_text()
+    run = playbook(play(tmp_path), "-i", with_unreachable(tmp_path, "debian-1"), *arguments, **cache)
+    assert failed(run) == {"debian-1"}
+    assert report_of(report)["hosts"][0]["cells"]["runc"] == "unknown"
+
+
+def four_combinations(tmp_path, order, *arguments):
+    hosts = {}
+    for number, name in enumerate(order):
+        handlers = ["runsc"] if name in ("pending", "both") else []
+        loaded = name in ("loaded", "both")
+        hosts[f"h{number}-{name}"] = {
+            "runtime_gate_pending_handlers": handlers,
+            "runtime_gate_captures": str(captures_of(tmp_path, f"h{number}-{name}", loaded)),
+            "runtime_gate_node_labels": {"runtime.example.com/gvisor": "true"},
+        }
+    shared = {"runtime_gate_manifests": [str(EXAMPLE / "manifests")], "runtime_gate_policy": {"classes": ["gvisor"]}}
+    inventory = write_yaml(tmp_path / "four.yml", {"all": {"vars": shared, "hosts": hosts}})
+    return playbook(play(tmp_path, serial=1), "-i", inventory, "--check", *arguments)
+
+
+def captures_of(tmp_path, host, loaded):
+    """A directory with one capture: gVisor's handler declared in the files and loaded, or neither."""
+    recorded = EXAMPLE / "captures" / ("eks-1" if not loaded else "flatcar-1")
+    copy = pathlib.Path(shutil.copytree(recorded, tmp_path / host / host))
+    if loaded:
+        for file in copy.rglob("*"):
+            if file.is_file():
+                file.write_text(file.read_text().replace("crun", "runsc"))
+    node = copy / "node.yml"
+    node.write_text(node.read_text().replace(f"hostname: {recorded.name}", f"hostname: {host}"))
+    return tmp_path / host
+
+
+@pytest.mark.parametrize("mode, fail_by_pending", [("report", False), ("fail", True)])
+def test_four_combinations_of_pending_and_loaded_in_check_mode_with_serial_1(tmp_path, mode, fail_by_pending):
+    """The host that fails comes last: with serial 1 it ends the play."""
+    last = ["neither"] if not fail_by_pending else ["pending"]
+    order = [name for name in ("loaded", "both", "pending") if name not in last] + last
+    run = four_combinations(tmp_path, order, "-e", f"runtime_gate_pending={mode}")
+    names = {host.partition("-")[2]: counts["failed"] for host, counts in run.recap.items()}
+    assert names == {name: int(name in last) for name in order}
+    if fail_by_pending:
+        (tmp_path / "again").mkdir()
+        rest = four_combinations(tmp_path / "again", ["neither"], "-e", "runtime_gate_pending=fail")
+        assert [counts["failed"] for counts in rest.recap.values()] == [1]
+
+
+def test_gate_kept_from_some_hosts_by_a_condition_still_reports_the_others(tmp_path):
+    report = tmp_path / "report.json"
+    roles = [{"role": "kubenode.runtime_gate.gate", "when": "inventory_hostname != 'debian-1'"}]
+    run = playbook(play(tmp_path, roles=roles), *INVENTORY, "-e", f"runtime_gate_report_path={report}")
+    assert failed(run) == BROKEN and sorted(table_rows(run.text)) == sorted(ALL - {"debian-1"})
+    assert report_of(report)["not_judged"]["hosts"] == ["debian-1"]
+
+
+def test_a_play_may_pass_through_the_gate_twice(tmp_path):
+    roles = [{"role": "kubenode.runtime_gate.gate"}] * 2
+    run = playbook(play(tmp_path, roles=roles), *INVENTORY, "--limit", ":".join(HEALTHY))
+    assert run.status == 0 and sorted(table_rows(run.text)) == sorted([*HEALTHY, *HEALTHY])
+
+
+@pytest.mark.parametrize(
+    "variables, words",
+    [
+        ({"runtime_gate_manifests": ["/nowhere"]}, "/nowhere does not exist"),
+        ({"runtime_gate_policy": {"clases": []}}, "unknown key 'clases'; did you mean"),
+        ({"runtime_gate_policy": {"node_selector": {"runc": "gpu"}}}, "not a mapping of labels"),
+        ({"runtime_gate_report_path": "/nowhere/report.json"}, "cannot be written"),
+        ({"runtime_gate_pending": "maybe"}, "must be one of"),
+        ({"runtime_gate_captures": "/nowhere"}, "/nowhere"),
+        ({"runtime_gate_manifests": [], "runtime_gate_cluster": {"kubeconfig": "/nowhere"}}, "no way to the API server"),
+    ],
+)
+def test_bad_input_is_one_clear_error_and_nothing_passes(variables, words):
+    run = playbook(AUDIT, *INVENTORY, "-e", json.dumps(variables))
+    assert run.status == 2 and failed(run) and words in " ".join(run.text.split())
+    assert not [host for host, counts in run.recap.items() if counts["failed"] == 0 and "report_path" not in str(variables)]
+
+
+def test_two_hosts_that_claim_one_node_do_not_both_pass(tmp_path):
+    shared = {"runtime_gate_captures": str(EXAMPLE / "captures"), "runtime_gate_manifests": [str(EXAMPLE / "manifests")]}
+    hosts = {"flatcar-1": {"runtime_gate_node_name": "debian-1"}, "debian-1": None}
+    inventory = write_yaml(tmp_path / "hosts.yml", {"all": {"vars": shared, "hosts": hosts}})
+    run = playbook(AUDIT, "-i", inventory)
+    assert len(failed(run)) == 1 and "both seem to be Node debian-1" in run.text
+
+
+def test_slices_of_a_job_write_reports_of_their_own(tmp_path):
+    for job in (41, 42):
+        playbook(AUDIT, *INVENTORY, "--limit", "debian-1", "-e", json.dumps({"awx_job_id": job, "runtime_gate_report_path": str(tmp_path / "r.json")}))
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["r-41.json", "r-42.json"]
+
+
+def test_set_stats_carry_the_answer_also_when_hosts_fail():
+    run = playbook(AUDIT, *INVENTORY, ANSIBLE_SHOW_CUSTOM_STATS="1")
+    stats = "".join(run.text.partition("CUSTOM STATS")[2].split())
+    assert '"failing_nodes":["docker-1","eks-1","kubespray-1"]' in stats
+
+
+def test_a_callback_that_prints_json_owns_stdout():
+    done = subprocess.run(
+        [PLAYBOOK, AUDIT, *INVENTORY],
+        env=environment(ANSIBLE_STDOUT_CALLBACK="ansible.posix.json"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert json.loads(done.stdout)["stats"]["eks-1"]["failures"] == 1 and "hosts judged" in done.stderr
+
+
+def test_site_yml_gates_in_a_checkout_and_installed(tmp_path):
+    for name in ("site.yml", "kubenode.runtime_gate.site"):
+        run = playbook(name, *INVENTORY)
+        assert run.status == 2 and failed(run) == BROKEN
