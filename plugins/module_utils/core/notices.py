@@ -20,6 +20,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import nameable
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean, nearest
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.verdict import reach
 
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 _SHOWN = 5  # names in a sentence; the key nodes has them all
@@ -238,11 +239,16 @@ def _unnameable(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
 
 
 def _selector_matches_nobody(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
+    """Looks at the nodes that were not judged as well: a partial run may not call their class lost."""
     known: dict[str, set[str]] | None = None
+    judged = {node.name for node in fleet.judged_nodes()}
+    others = [node for node in fleet.nodes if node.name not in judged]
     for entry, cells in _columns(fleet):
-        if not cells or entry.name is None or not entry.selector:
+        if not fleet.nodes or entry.name is None or not entry.selector:
             continue
         if any(cell.where != "not_targeted" for cell, _group in cells):
+            continue
+        if any(reach(node, entry, fleet.policy) != "not_targeted" for node in others):
             continue
         known = _label_values(fleet) if known is None else known
         wanted = ", ".join(f"{key}={value}" for key, value in entry.selector.items())

@@ -268,6 +268,7 @@ def test_a_plain_default(name: str, info: dict[str, t.Any], plain: bool) -> None
     [
         ("x", [], {}, ["runtime_classes is a string"]),
         ([5], [], {}, ["runtime_classes[0] is a number"]),
+        (None, [], {}, ["runtime_classes is empty"]),
         ([{"kind": "Pod", "metadata": {"name": "x"}}], [], {}, ["runtime_classes[0]", "'Pod'"]),
         ([{"handler": "h"}], [], {}, ["runtime_classes[0]", "no name"]),
         ([{"metadata": None, "handler": "h"}], [], {}, ["runtime_classes[0]", "no name"]),

@@ -225,6 +225,15 @@ def test_workloads_that_name_a_class_which_does_not_exist() -> None:
     assert not notices("workload_class_unknown", None, [node("a")], workloads=pods, classes_read=False)
 
 
+@pytest.mark.parametrize(
+    "other", [node("other", labels={"gpu": "yes"}), {"name": "other", "labels": {"gpu": "yes", "kubernetes.io/os": "windows"}}]
+)
+def test_a_class_may_be_for_nodes_that_were_not_judged(other: dict[str, t.Any]) -> None:
+    fleet = [node("a"), other]
+    assert not notices("selector_matches_no_node", [cls(gpu="yes")], fleet, judge=["a"])
+    assert notices("selector_matches_no_node", [cls(gpu="no")], fleet, judge=["a"])
+
+
 def test_orphans_are_not_told_without_the_classes() -> None:
     assert not notices("orphan_handler", None, [node("a", ["x"])], classes_read=False)
 
