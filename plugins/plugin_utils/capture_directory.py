@@ -19,7 +19,7 @@ import typing as t
 import yaml
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.files import decode
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.files import decode, decode_configuration
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets import Masker, Withheld
 
 FORMAT = 1
@@ -42,7 +42,7 @@ _TEXT_KEYS = (
     "crictl collected_at collector cri_state next_version next_version_output next_config_path daemon_exe daemon_path "
     "daemon_cwd hostname boot_id machine_id os arch distribution"
 ).split()
-_MAPPING_KEYS = "binaries files unreadable withheld links sha256 kubelet unit".split()
+_MAPPING_KEYS = "binaries files not_utf8 unreadable withheld links sha256 kubelet unit".split()
 _LIST_KEYS = "directories absent truncated runtimes undecided problems".split()
 _COMMAND_LINES = ("cmdline", "exec_start")
 
@@ -209,10 +209,9 @@ def _files(data: t.Mapping[str, bytes], node: t.Dict[str, t.Any], masker: Masker
     for name in sorted(data):
         if name.startswith(ROOTFS + "/"):
             real = name[len(ROOTFS) :]
-            text, reason = decode(data[name])
-            if text is None:
-                node.setdefault("unreadable", {}).setdefault(real, reason)
-                continue
+            text, reason = decode_configuration(data[name])
+            if reason is not None:
+                node.setdefault("not_utf8", {}).setdefault(real, reason)
             try:
                 texts[real] = masker.toml(text)
             except Withheld as error:

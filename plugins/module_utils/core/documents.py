@@ -33,6 +33,8 @@ _HANDLER_MARKS = ("runtime_type", "runtime_engine", "privileged_without_host_dev
 _LEGACY_TABLES = ("default_runtime", "untrusted_workload_runtime")
 
 _HEADER = re.compile(r"^[ \t]*(\[[^\[\]\n{}]+\])[ \t]*(?:#.*)?$", re.MULTILINE)
+#: Characters that TOML forbids and the readers of 1.x let pass (measured on 1.4, 1.6 and 1.7).
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _VERSION_LINE = re.compile(r"^version[ \t]*=[ \t]*(\d+)", re.MULTILINE)
 
 
@@ -72,13 +74,14 @@ class Document:
 
     :ivar path: absolute path on the node.
     :ivar text: the text as captured (masked), a byte order mark included.
-    :ivar tree: the parsed tables; None when the text is not TOML.
-    :ivar error: why it is not TOML (with the line), else None.
+    :ivar tree: the parsed tables; None when no release reads the text as TOML.
+    :ivar error: why it is not TOML by the standard (with the line), else None. Where there is a tree all the same,
+        containerd 1.x reads the text (control characters, a carriage return alone, bytes that are no UTF-8).
     :ivar error_line: the line of that error, 0 where none is known.
     :ivar bom: the text starts with a UTF-8 byte order mark.
     """
 
-    def __init__(self, path: str, text: str) -> None:
+    def __init__(self, path: str, text: str, not_utf8: t.Optional[str] = None) -> None:
         self.path = path
         self.text = text
         self.bom = text.startswith(BOM)
@@ -87,17 +90,26 @@ class Document:
         self.error_line = 0
         self._lines: t.Optional[t.Dict[KeyPath, int]] = None
         self._declarations: t.Optional[t.List[Declaration]] = None
-        self._parse()
+        self._parse(not_utf8)
 
-    def _parse(self) -> None:
-        import tomllib  # controller only: Python 3.11 and later
+    def _parse(self, not_utf8: t.Optional[str]) -> None:
+        text = self.text[1:] if self.bom else self.text
+        self.tree, self.error = _loads(text)
+        if self.tree is None:
+            self.tree, _still = _loads(_CONTROL.sub(" ", re.sub("\r(?!\n)", "\n", text)))
+        if not_utf8 is not None:
+            self.error = not_utf8
+            self.tree = None if "UTF-16" in not_utf8 else self.tree
+        found = re.search(r"line (\d+)", self.error or "")
+        self.error_line = int(found.group(1)) if found else 0
+        if not_utf8 is not None and "\ufffd" in text:
+            self.error_line = text.count("\n", 0, text.index("\ufffd")) + 1
 
-        try:
-            self.tree = tomllib.loads(self.text[1:] if self.bom else self.text)
-        except (ValueError, RecursionError) as error:
-            self.error = str(error) or type(error).__name__
-            found = re.search(r"line (\d+)", self.error)
-            self.error_line = int(found.group(1)) if found else 0
+    def renamed(self, path: str) -> "Document":
+        """The same text under another path (a symbolic link's)."""
+        other = Document(path, self.text)
+        other.tree, other.error, other.error_line = self.tree, self.error, self.error_line
+        return other
 
     @property
     def stated_version(self) -> t.Optional[int]:
@@ -109,9 +121,17 @@ class Document:
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def line_of(self, path: t.Iterable[str]) -> int:
-        """The line of a table or key; that of the nearest enclosing one where it has no line of its own; 0: unknown."""
+        """The line of a table or key.
+
+        A table without a header of its own has the line of the first thing below it; what is not there at all has the
+        line of the nearest table around it. 0: unknown.
+        """
         wanted = tuple(path)
         lines = self._line_table()
+        if wanted not in lines:
+            below = [line for other, line in lines.items() if other[: len(wanted)] == wanted]
+            if below:
+                return min(below)
         while wanted:
             if wanted in lines:
                 return lines[wanted]
@@ -157,6 +177,15 @@ class Document:
         """Every ``default_runtime_name`` written below a CRI plugin's ``containerd`` table, with its key path."""
         tree = self.tree if self.tree is not None else _lenient_tree(self._entries())
         return list(_defaults(tree, ()))
+
+
+def _loads(text: str) -> t.Tuple[t.Optional[Tree], t.Optional[str]]:
+    import tomllib  # controller only: Python 3.11 and later
+
+    try:
+        return tomllib.loads(text), None
+    except (ValueError, RecursionError) as error:
+        return None, str(error) or type(error).__name__
 
 
 def _headers_of(text: str) -> t.List[t.Tuple[KeyPath, int, t.Any]]:

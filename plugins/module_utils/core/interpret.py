@@ -69,8 +69,8 @@ def _current(situation: Situation, coming: _Next) -> t.Tuple[t.Mapping[str, Tabl
     if situation.cri_ready is False:
         dump = situation.dump or {}
         return {}, None, "next" if dump.get("rc") == 0 else "none"
-    if coming.available:
-        return coming.handlers, coming.default, "next"
+    if coming.served is not None:
+        return coming.served, coming.default if coming.served else None, "next"
     return {}, None, "none"
 
 
@@ -159,10 +159,11 @@ def _change(
 ) -> t.Tuple[t.List[str], t.List[str], t.Dict[str, t.List[str]], t.Optional[str], t.Optional[bool]]:
     """(gains, loses, changes, next default, pending) of a restart; pending is None where the next start is unknown."""
     loaded = situation.loaded
-    if loaded is None:
-        return [], [], {}, coming.default, False if situation.cri_ready is False else None
-    if coming.served is None:
+    if loaded is None and situation.cri_ready is None or coming.served is None:
         return [], [], {}, coming.default, None
+    if loaded is None:
+        # CRI is not served: a restart that serves it brings everything.
+        return sorted(coming.served), [], {}, coming.default if coming.served else None, bool(coming.served)
     gains = sorted(set(coming.served) - set(loaded.handlers))
     loses = sorted(set(loaded.handlers) - set(coming.served))
     rules = situation.running or situation.rules

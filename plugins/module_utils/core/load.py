@@ -120,7 +120,9 @@ class Files:
 
     def __init__(self, capture: t.Mapping[str, t.Any]) -> None:
         node = capture.get("node") or {}
-        self.documents = {path: Document(path, text) for path, text in sorted((capture.get("files") or {}).items())}
+        strange = node.get("not_utf8") or {}
+        texts = sorted((capture.get("files") or {}).items())
+        self.documents = {path: Document(path, text, strange.get(path)) for path, text in texts}
         self.hidden: t.Dict[str, str] = {}
         self.hidden.update(node.get("unreadable") or {})
         self.hidden.update(node.get("withheld") or {})
@@ -149,7 +151,7 @@ class Files:
         found = self.documents.get(path)
         if found is None:
             behind = self.documents.get(self.target(path))
-            found = Document(path, behind.text) if behind is not None else None
+            found = behind.renamed(path) if behind is not None else None
         return found
 
 
@@ -292,7 +294,7 @@ def _open(load: Load, files: Files, path: str, use: t.Optional[ImportUse]) -> t.
     if document.bom and not load.rules.accepts_bom:
         load.refusal = Refusal("bom", path, 1, "the file starts with a UTF-8 byte order mark")
         return None
-    if document.tree is None:
+    if document.tree is None or (document.error and not load.rules.lenient_toml):
         load.refusal = Refusal("toml", path, document.error_line, document.error or "not TOML")
         return None
     load.refusal = _shape(document, load.rules)

@@ -51,6 +51,8 @@ class LineRules(t.NamedTuple):
     missing_config_ignored: bool
     #: a UTF-8 byte order mark is accepted (go-toml v1: 1.5 to 1.7)
     accepts_bom: bool
+    #: control characters and bytes that are no UTF-8 are let pass (1.x; 2.x stops at them)
+    lenient_toml: bool
     #: how keys of the daemon's own structures are matched: "fold" (1.4 BurntSushi, 2.x go-toml v2: any case),
     #: "four" (go-toml v1: as written, lower, UPPER)
     key_case: str
@@ -109,6 +111,7 @@ _LINE_1_4 = LineRules(
     dump_hides_missing=True,
     missing_config_ignored=True,
     accepts_bom=False,
+    lenient_toml=True,
     key_case="fold",
     modern=False,
     promotes_runtimes=False,
@@ -155,6 +158,7 @@ _LINE_2_0 = LineRules(
     dump_hides_missing=True,
     missing_config_ignored=False,
     accepts_bom=False,
+    lenient_toml=False,
     key_case="fold",
     modern=True,
     promotes_runtimes=False,

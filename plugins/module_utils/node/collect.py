@@ -27,7 +27,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import 
     kubelet,
     processes,
 )
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.files import Files, decode
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.files import Files, decode, decode_configuration
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets import Masker, Withheld
 
 #: The version of the collection (the same as in galaxy.yml; a test compares them).
@@ -357,7 +357,7 @@ class _Collector:
 
     def find_binaries(self) -> None:
         runtime = self._runtime
-        texts = [decode(data)[0] or "" for data in self._files.contents.values()]
+        texts = [decode_configuration(data)[0] for data in self._files.contents.values()]
         texts.append(json.dumps(self._info))
         texts.append(self._dump.stdout.decode("utf-8", "replace") if self._dump else "")
         process = runtime.process if runtime else None
@@ -389,10 +389,8 @@ class _Collector:
         node["sha256"] = {path: hashlib.sha256(data).hexdigest() for path, data in files.contents.items()}
         node["needs_become"] = os.geteuid() != 0 and (self._denied or files.denied)
         node["problems"] = [self._masker.text(sentence) for sentence in self._problems]
-        for path, data in files.contents.items():
-            reason = decode(data)[1]
-            if reason:
-                node["unreadable"][path] = reason
+        reasons = {path: decode(data)[1] for path, data in files.contents.items()}
+        node["not_utf8"] = {path: reason for path, reason in reasons.items() if reason}
         if "cri_error" in node:
             node["cri_error"] = self._masker.text(node["cri_error"])
         return {
@@ -407,11 +405,8 @@ class _Collector:
     def _masked_files(self, withheld: t.Dict[str, str]) -> t.Dict[str, str]:
         texts = {}
         for path, data in self._files.contents.items():
-            text = decode(data)[0]
-            if text is None:
-                continue
             try:
-                texts[path] = self._masker.toml(text)
+                texts[path] = self._masker.toml(decode_configuration(data)[0])
             except Withheld as error:
                 withheld[path] = str(error)
         return texts

@@ -295,3 +295,15 @@ def decode(data: bytes) -> t.Tuple[t.Optional[str], t.Optional[str]]:
     if "\x00" in text:
         return None, "it has NUL bytes, it is no text"
     return text, None
+
+
+def decode_configuration(data: bytes) -> t.Tuple[str, t.Optional[str]]:
+    """The text of a configuration file and, where it is no clean UTF-8, why.
+
+    Old release lines read such files, newer ones stop at them: either way its handlers can be named, so the text is
+    wanted, with replacement characters where bytes mean nothing.
+    """
+    text, reason = decode(data)
+    if text is None and data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = data.decode("utf-16", "replace")
+    return (data.decode("utf-8", "replace") if text is None else text), reason

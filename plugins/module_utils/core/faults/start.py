@@ -10,6 +10,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.cri_sec
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Document, KeyPath, toml_key
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.catalogue import (
     ERROR,
+    INFO,
     WARNING,
     Edit,
     Fault,
@@ -321,23 +322,31 @@ def _section_file(section: Section, situation: Situation) -> str:
 
 
 def later_refusals(situation: Situation) -> t.List[Fault]:
-    """Files that load here and stop the daemon of a later release (a start that is fine today is asked only)."""
+    """Files that load here and stop the daemon of a later release.
+
+    A warning where the next line stops, and for a byte order mark, which nothing but 1.5 to 1.7 takes; else a hint.
+    """
     if situation.rules is None or situation.load is None or situation.load.refusal or situation.load.undetermined:
         return []
-    for rules in later_lines(situation.rules):
-        future = situation.start(rules)
-        if future.refusal is not None:
-            number, said, fix, edits = _REFUSALS[future.refusal.kind](future.refusal, situation)
+    for distance, rules in enumerate(later_lines(situation.rules)):
+        refusal = situation.start(rules).refusal
+        if refusal is not None:
+            number, said, fix, edits = _REFUSALS[refusal.kind](refusal, situation)
+            near = distance == 0 or number == 48
+            message = "these files load on containerd %s, but containerd %s will not start with them: %s" % (
+                situation.rules.name,
+                rules.name,
+                said,
+            )
             return [
                 Fault(
-                    number if number in (48,) else 52,
-                    WARNING,
+                    number if number == 48 else 52,
+                    WARNING if near else INFO,
                     tuple(sorted(situation.section.handlers)) if situation.section else (),
-                    future.refusal.file,
-                    future.refusal.table,
-                    future.refusal.line,
-                    "these files load on containerd %s, but containerd %s will not start with them: %s"
-                    % (situation.rules.name, rules.name, said),
+                    refusal.file,
+                    refusal.table,
+                    refusal.line,
+                    message,
                     fix,
                     tuple(edits),
                 )
