@@ -68,12 +68,15 @@ def explain(
         return (*_time_bomb(node, judged.handler, faults), ids)
     if verdict in LACKING:
         reason, fix = _lacking(node, judged, verdict, faults, hints)
-        return reason, _with_scope(fix, judged, verdict, hints), ids
+        advised = verdict == "missing" and node.runtime.cri_ready is not False
+        return reason, _with_scope(fix, judged, hints) if advised else fix, ids
     return _ok(node, judged.handler), None, ids
 
 
 def faults_of(runtime: Runtime, handler: str) -> list[t.Mapping[str, t.Any]]:
     """The faults that explain the handler, worst first; where CRI is dead, also those of the whole daemon."""
+    if not runtime.faults:
+        return []
     found = [fault for fault in runtime.faults if handler in (fault.get("handlers") or ())]
     if runtime.cri_ready is False:
         found += [fault for fault in runtime.faults if not fault.get("handlers") and fault.get("severity") == "error"]
@@ -144,9 +147,10 @@ def _never_declared(node: JudgedNode, judged: JudgedClass, hints: Hints) -> str:
     return f"Configure handler {judged.handler} for {_engine(node)} on {node.name} and restart it."
 
 
-def _with_scope(fix: str, judged: JudgedClass, verdict: str, hints: Hints) -> str:
-    """An unscoped class asks every node; say how to ask fewer. A handler that is there needs no such advice."""
-    if judged.scope is not None or judged.name is None or verdict != "missing":
+def _with_scope(fix: str, judged: JudgedClass, hints: Hints) -> str:
+    """An unscoped class asks every node; say how to ask fewer. Where CRI is dead or the handler is there after all, that
+    would not help."""
+    if judged.scope is not None or judged.name is None:
         return fix
     return f"{fix} RuntimeClass {judged.name} has no scheduling, so it asks every node; to scope it: {scoping_line(judged, hints)}"
 

@@ -14,6 +14,7 @@ Pure restatement of what kube-scheduler and the API server's validation do. Sour
 
 from __future__ import annotations
 
+import functools
 import re
 import typing as t
 
@@ -209,10 +210,8 @@ def _effect(effect: t.Any, where: str, known: tuple[str, ...]) -> str:
 
 def _label_key(key: t.Any, where: str) -> str:
     """[label] An optional prefix and a name, separated by a slash."""
-    if isinstance(key, str):
-        prefix, slash, name = key.rpartition("/")
-        if _NAME.match(name) and (not slash or (len(prefix) <= 253 and _SUBDOMAIN.match(prefix))):
-            return key
+    if isinstance(key, str) and _is_label_key(key):
+        return key
     raise RuntimeGateError(f"{where} has {key!r}, which is no label key: [PREFIX/]NAME, with a DNS name before the slash")
 
 
@@ -222,12 +221,24 @@ def _label_value(value: t.Any, key: t.Any, where: str) -> str:
             f"{where} gives {key!r} the value {value!r}, which is {yaml_kind(value)} and no string; write it in quotes"
             f" ({key}: \"{str(value).lower()}\")"
         )
-    if isinstance(value, str) and (value == "" or _NAME.match(value)):
+    if isinstance(value, str) and _is_label_value(value):
         return value
     raise RuntimeGateError(
         f"{where} gives {key!r} the value {value!r}, which is no label value: at most 63 letters, digits, '-', '_' and '.',"
         " beginning and ending with a letter or digit"
     )
+
+
+# A fleet has the same few dozen labels on each of its thousands of nodes.
+@functools.lru_cache(maxsize=65536)
+def _is_label_key(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    return bool(_NAME.match(name)) and (not slash or (len(prefix) <= 253 and bool(_SUBDOMAIN.match(prefix))))
+
+
+@functools.lru_cache(maxsize=65536)
+def _is_label_value(value: str) -> bool:
+    return value == "" or bool(_NAME.match(value))
 
 
 def _list(raw: t.Any, where: str) -> t.Sequence[t.Any]:

@@ -126,6 +126,22 @@ def test_reason_and_fix(found: dict[str, t.Any], reason: list[str], fix: list[st
             assert words in found["fix"]
 
 
+@pytest.mark.parametrize(
+    ("runtime", "advised"),
+    [
+        (facts({}), True),
+        (facts({}, None, "next", explicit=True), True),
+        (facts({}, False, "none"), False),
+        (facts({"h": {"usable": False}}), False),
+        (facts({}, restart_gains=["h"], **NEXT), False),
+        (None, False),
+    ],
+)
+def test_the_scoping_line_stands_where_it_helps(runtime: t.Any, advised: bool) -> None:
+    assert ("to scope it: runtime_gate_policy" in record(runtime)["fix"]) is advised
+    assert "to scope it" not in record(runtime, {"node_selector": {"c": {}}})["fix"]
+
+
 def test_the_worst_fault_comes_first() -> None:
     faults = [
         {**FAULT, "id": 30, "severity": "info", "message": "Info.", "fix": "Info fix."},
