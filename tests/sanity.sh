@@ -16,7 +16,7 @@ for version in 24_2 25_2; do
 done
 # ansible-test passes neither the environment nor the home directory on: what is set for pip there goes into a file.
 mkdir -p "$work/home/.config/pip"
-{ echo '[global]'; python -m pip config list | sed -n "s/^\(global\|:env:\)\.\([a-z-]*\)='\(.*\)'\$/\2 = \3/p"; } \
+{ echo '[global]'; python -m pip config list | sed -n "s/^\(global\|:env:\)\.\([a-z-]*\)='\(.*\)'\$/\2 = \3/p" | awk '!seen[$1]++'; } \
   >"$work/home/.config/pip/pip.conf"
 cd "$tree"
 git init -q . && git add -A
