@@ -22,6 +22,8 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors impor
 SCHEMA = 1
 #: A larger dump is refused: no real configuration comes near it.
 MAX_DUMP_BYTES = 10 * 1024 * 1024
+#: How much of the dump's stderr the facts repeat (lines, characters of each).
+_WARNINGS, _WARNING_LENGTH = 20, 400
 
 Table = t.Dict[str, t.Any]
 
@@ -278,15 +280,19 @@ def _layers(situation: Situation, coming: _Next) -> Table:
     next_layer = _layer(coming.available, coming.source, coming.handlers, coming.default)
     next_layer["serves_cri"] = None if coming.served is None else bool(coming.served)
     next_layer["version"] = load.version if load is not None and load.order else None
-    next_layer["warnings"] = [
-        line for line in str(dump.get("stderr") or "").splitlines() if "level=warn" in line or "level=error" in line
-    ]
+    next_layer["warnings"] = _warnings(str(dump.get("stderr") or ""))
     next_layer["rc"] = dump.get("rc")
     files = [_declared_file(document, situation) for document in situation.documents()]
     names = {item["name"] for entry in files for item in entry["handlers"]}
     declared = _layer(bool(files), "files", names, _declared_default(situation))
     declared["files"] = files
     return {"loaded": now, "next": next_layer, "declared": declared}
+
+
+def _warnings(stderr: str) -> t.List[str]:
+    """The first warnings and errors that the dump printed: facts are kept small, a capture has all of them."""
+    lines = [line for line in stderr.splitlines() if "level=warn" in line or "level=error" in line]
+    return [line[:_WARNING_LENGTH] for line in lines[:_WARNINGS]]
 
 
 def _declared_default(situation: Situation) -> t.Optional[str]:
