@@ -193,64 +193,105 @@ def _legacy_default(situation: Situation) -> t.Iterator[Fault]:
             )
 
 
-def _same_handler(situation: Situation) -> t.Iterator[t.Tuple[Declaration, Declaration]]:
-    """(loser, winner): the same handler's table in two loaded files."""
+class _Value(t.NamedTuple):
+    """One value of the CRI configuration in one loaded file."""
+
+    document: Document
+    path: KeyPath
+    value: t.Any
+
+
+def _overridden(situation: Situation) -> t.Iterator[t.Tuple[_Value, _Value]]:
+    """(loser, winner): a value of a CRI table that a later file has otherwise."""
     assert situation.load is not None
-    last: t.Dict[KeyPath, Declaration] = {}
+    last: t.Dict[KeyPath, _Value] = {}
     for document in situation.load.order:
-        for declaration in document.declarations:
-            earlier = last.get(declaration.path)
-            if earlier is not None and earlier.file != declaration.file:
-                yield earlier, declaration
-            last[declaration.path] = declaration
+        plugins = field(document.tree or {}, "plugins", situation.load.rules) or {}
+        for plugin in (OLD_CRI, NEW_RUNTIME, NEW_IMAGES):
+            for path, value in _leaves(plugins.get(plugin), ("plugins", plugin)):
+                earlier = last.get(path)
+                if earlier is not None and earlier.value != value and not isinstance(value, list):
+                    yield earlier, _Value(document, path, value)
+                last[path] = _Value(document, path, value)
 
 
-def _conflicts(loser: Tree, winner: Tree) -> t.List[str]:
-    keys = []
-    for key, value in loser.items():
-        other = winner.get(key, value)
-        if isinstance(value, dict) and isinstance(other, dict):
-            keys.extend(_conflicts(value, other))
-        elif other != value and not isinstance(value, list):
-            keys.append(key)
-    return keys
+def _leaves(node: t.Any, path: KeyPath) -> t.Iterator[t.Tuple[KeyPath, t.Any]]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from _leaves(value, path + (key,))
+    elif node is not None:
+        yield path, node
 
 
 def _later_wins(situation: Situation) -> t.Iterator[Fault]:
+    """A later file overrides an earlier one (2.x): a hint, and a warning where a person would expect it otherwise."""
     assert situation.rules is not None
     if situation.rules.plugin_merge != "deep":
         return
-    for loser, winner in _same_handler(situation):
-        keys = _conflicts(loser.body, winner.body)
-        if keys:
-            surprising = _surprising(loser, winner, situation)
-            yield Fault(
-                28,
-                WARNING if surprising else INFO,
-                (winner.handler,),
-                winner.file,
-                winner.table,
-                winner.line,
-                "%s of handler %s: %s is read after %s and wins%s"
-                % (", ".join(sorted(keys)), winner.handler, winner.file, loser.file, surprising),
-                "If %s should hold, give it a name that sorts last (99-…) and restart containerd." % loser.file,
-                (Edit("drop_table", winner.file, winner.table),),
-            )
+    for loser, winner in _overridden(situation):
+        surprising = _surprising(loser.document.path, winner.document.path, situation)
+        handler = winner.path[4] if winner.path[3:4] == ("runtimes",) else None
+        if handler is None and not surprising:
+            continue
+        table = toml_key(winner.path[:-1])
+        yield Fault(
+            28,
+            WARNING if surprising else INFO,
+            (handler,) if handler else (),
+            winner.document.path,
+            table,
+            winner.document.line_of(winner.path),
+            "%s = %r of %s holds, not %r of %s, line %d: it is read later%s"
+            % (
+                winner.path[-1],
+                winner.value,
+                winner.document.path,
+                loser.value,
+                loser.document.path,
+                loser.document.line_of(loser.path),
+                surprising,
+            ),
+            "If %s should hold, take %s out of [%s] in %s and restart containerd."
+            % (loser.document.path, winner.path[-1], table, winner.document.path),
+            (Edit("unset", winner.document.path, table, winner.path[-1]),),
+        )
 
 
-def _surprising(loser: Declaration, winner: Declaration, situation: Situation) -> str:
-    """Why a person would not expect this order, or ""."""
+def _surprising(loser: str, winner: str, situation: Situation) -> str:
+    """Why a person would not expect that the winner wins, or ""."""
     assert situation.load is not None
-    first, second = (posixpath.basename(item.file) for item in (loser, winner))
+    first, second = posixpath.basename(loser), posixpath.basename(winner)
     if second.startswith("."):
         return " (files whose names start with a dot are loaded too)"
     root = situation.load.root
-    importers = {use.file for use in situation.load.imports if winner.file in use.matches or use.resolved == winner.file}
-    if importers and root not in importers and loser.file != root:
-        return " (imported by an imported file, it is read after all of that file's siblings)"
-    if posixpath.dirname(loser.file) == posixpath.dirname(winner.file) and _natural(first) > _natural(second):
+    importers = {use.file for use in situation.load.imports if winner in use.matches or use.resolved == winner}
+    if importers and root not in importers and loser != root:
+        return " (imported by an imported file, it comes after all of that file's siblings)"
+    if posixpath.dirname(loser) == posixpath.dirname(winner) and _natural(first) > _natural(second):
         return " (names are sorted byte by byte, not by number)"
+    if _is_stale_copy(loser, winner, situation):
+        return " (a copy of %s, which was changed after it)" % loser
     return ""
+
+
+#: A drop-in that overrides on purpose repeats little; one made from the whole file repeats nearly everything.
+_COPY_SHARES = 3
+
+
+def _is_stale_copy(original: str, copy: str, situation: Situation) -> bool:
+    """The copy repeats values of the original, and the original was changed later."""
+    times = situation.files.times
+    if not str(times.get(original) or "") > str(times.get(copy) or "~"):
+        return False
+    first, second = (_cri_values(path, situation) for path in (original, copy))
+    return sum(second.get(path) == value for path, value in first.items()) >= _COPY_SHARES
+
+
+def _cri_values(path: str, situation: Situation) -> t.Dict[KeyPath, t.Any]:
+    document = situation.files.document(path)
+    plugins = (document.tree or {}).get("plugins") if document is not None else None
+    named = [(plugin, plugins.get(plugin)) for plugin in (OLD_CRI, NEW_RUNTIME, NEW_IMAGES)] if isinstance(plugins, dict) else []
+    return {leaf: value for plugin, body in named for leaf, value in _leaves(body, (plugin,))}
 
 
 def _natural(name: str) -> t.List[t.Tuple[int, str]]:
@@ -318,6 +359,18 @@ def _zero_values(situation: Situation) -> t.Iterator[Fault]:
                 )
             elif value:
                 held[key] = (document.path, value)
+
+
+def _same_handler(situation: Situation) -> t.Iterator[t.Tuple[Declaration, Declaration]]:
+    """(earlier, later): the same handler's table in two loaded files."""
+    assert situation.load is not None
+    last: t.Dict[KeyPath, Declaration] = {}
+    for document in situation.load.order:
+        for declaration in document.declarations:
+            earlier = last.get(declaration.path)
+            if earlier is not None and earlier.file != declaration.file:
+                yield earlier, declaration
+            last[declaration.path] = declaration
 
 
 def _baked(situation: Situation) -> t.Iterator[Fault]:
