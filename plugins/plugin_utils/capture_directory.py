@@ -315,7 +315,7 @@ def _as_files(capture: t.Mapping[str, t.Any], path: str) -> t.Dict[str, bytes]:
     node = dict(capture["node"], format=FORMAT)
     parts = {NODE: yaml.safe_dump(node, sort_keys=True, allow_unicode=True, width=120).encode("utf-8")}
     for real, text in capture["files"].items():
-        if not real.startswith("/") or posixpath.normpath(real) != real or "\0" in real:
+        if not real.startswith("/") or real.startswith("//") or posixpath.normpath(real) != real or "\0" in real:
             raise RuntimeGateError("The capture %s is not written: %r leads out of it." % (path, real))
         parts[ROOTFS + real] = text.encode("utf-8")
     dump = capture.get("dump")
