@@ -80,6 +80,7 @@ class ContainerdHost:
 
     def __init__(self, line: str, name: str | None = None) -> None:
         self.line = line
+        self._installed = ""
         self.name = name or f"node-{line.replace('.', '-')}"
         self._daemon: subprocess.Popen[bytes] | None = None
         self._others: list[subprocess.Popen[bytes]] = []
@@ -88,7 +89,7 @@ class ContainerdHost:
         self._init = self._unshare()
         self._pid = self._child_of(self._init.pid)
         self.root = pathlib.Path(f"/proc/{self._pid}/root")
-        self.install(tool(f"containerd-{line}"), "/usr/bin/containerd")
+        self.replace_binary(line)
 
     # the node itself -----------------------------------------------------------------------------------------------------------
 
@@ -130,7 +131,8 @@ class ContainerdHost:
                 self._init.kill()  # --kill-child: PID 1 of the node goes with it
                 self._init.wait()
         for process in [self._daemon, *self._others]:
-            if process:
+            if process and process.poll() is None:
+                process.kill()  # what it ran inside is gone; nsenter itself may be stopped
                 process.wait()
         for stream in (self._init.stdout, self._init.stderr):
             if stream:
@@ -175,18 +177,22 @@ class ContainerdHost:
     def replace_binary(self, line: str) -> None:
         """Upgrades containerd on disk to another line; the running daemon stays what it is."""
         self.install(tool(f"containerd-{line}"), "/usr/bin/containerd")
+        self._installed = line
 
     def reset(self, line: str | None = None) -> None:
-        """Stops everything and takes away what a test laid under the usual directories; with `line`, installs that containerd."""
+        """Stops everything, takes away what a test laid under the usual directories, and lays the containerd of the host's line.
+
+        With `line`, the host is of that line from now on.
+        """
         self.stop()
         for process in self._others:
             self._signal(process, signal.SIGKILL)
         self._others = []
         for directory in _WIPED:
             self._wipe(self.path(directory))
-        if line and line != self.line:
-            self.replace_binary(line)
-            self.line = line
+        self.line = line or self.line
+        if self._installed != self.line:
+            self.replace_binary(self.line)
 
     @staticmethod
     def _wipe(target: pathlib.Path) -> None:
@@ -262,6 +268,17 @@ class ContainerdHost:
         if self.running():
             self._signal(self._daemon, number)
         return self._daemon.returncode
+
+    def pause(self) -> None:
+        """Stops the daemon in its tracks (SIGSTOP): its socket accepts, nothing answers."""
+        os.kill(self.daemon_pid(), signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Lets a paused daemon go on; nsenter, which stops along with it, too."""
+        pid = self.daemon_pid()
+        assert self._daemon
+        os.kill(self._daemon.pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
 
     def stop(self) -> None:
         """Ends the daemon as systemd does; its socket file is taken away, as its end leaves it or not by release line."""
