@@ -127,7 +127,7 @@ class Files:
         self.hidden.update(node.get("unreadable") or {})
         self.hidden.update(node.get("withheld") or {})
         self.links: t.Dict[str, str] = dict(node.get("links") or {})
-        self.directories = set(node.get("directories") or [])
+        self.directories = set(node.get("directories") or []) | _parents(list(self.documents) + list(self.hidden))
         self.times: t.Dict[str, t.Any] = dict(node.get("files") or {})
 
     def known(self) -> t.Set[str]:
@@ -153,6 +153,17 @@ class Files:
             behind = self.documents.get(self.target(path))
             found = behind.renamed(path) if behind is not None else None
         return found
+
+
+def _parents(paths: t.Iterable[str]) -> t.Set[str]:
+    """Every directory above these paths: a recording has files only, and an import may name their directory."""
+    found: t.Set[str] = set()
+    for path in paths:
+        path = posixpath.dirname(path)
+        while path not in ("", "/") and path not in found:
+            found.add(path)
+            path = posixpath.dirname(path)
+    return found
 
 
 class Load:
@@ -314,6 +325,9 @@ def _shape(document: Document, rules: LineRules) -> t.Optional[Refusal]:
         if wrong:
             said = "%s must be %s" % (name, _KIND_NAMES[kind])
             return Refusal("wrong_type", document.path, document.line_of((key,)), said, key=key)
+    if rules.modern and (field(tree, "version", rules) or 0) < 0:
+        said = "version must not be negative (containerd panics)"
+        return Refusal("wrong_type", document.path, document.line_of(("version",)), said, key="version")
     plugins = field(tree, "plugins", rules) or {}
     for plugin, body in plugins.items():
         if not isinstance(body, dict) and not rules.modern:

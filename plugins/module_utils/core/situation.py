@@ -87,7 +87,7 @@ class Situation:
         """The CRI part of a start; None where there is none to speak of."""
         if load.refusal is not None or load.undetermined is not None:
             return None
-        section = cri_section.resolve(load, self.absent)
+        section = cri_section.resolve(load, self.absent, self.node.get("cgroup_version"))
         if section.refusal is not None:
             load.refusal = section.refusal
             return None

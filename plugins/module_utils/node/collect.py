@@ -111,6 +111,7 @@ class _Collector:
                     "hostname": socket.gethostname(),
                     "boot_id": _first_line("/proc/sys/kernel/random/boot_id"),
                     "machine_id": _first_line("/etc/machine-id"),
+                    "cgroup_version": 2 if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else 1,
                     "os": platform.system().lower(),
                     "arch": _ARCHITECTURES.get(platform.machine(), platform.machine()),
                 }
@@ -361,13 +362,15 @@ class _Collector:
         texts.append(json.dumps(self._info))
         texts.append(self._dump.stdout.decode("utf-8", "replace") if self._dump else "")
         process = runtime.process if runtime else None
+        root = process.root if process else ""
+        self._files.absent.update(path for path in binaries.base_specs(texts) if not os.path.exists(root + path))
         path = process.environment().get("PATH") if process else os.environ.get("PATH")
         self._node["binaries"] = binaries.look_up(
             binaries.wanted(texts),
             path,
             runtime.exe if runtime else None,
             process.cwd if process else None,
-            process.root if process else "",
+            root,
         )
 
     # ---- assembly: nothing unmasked passes here

@@ -45,7 +45,8 @@ def explain(declaration: Declaration, situation: Situation) -> t.List[Fault]:
         return []
     document = next((item for item in load.order if item.path == declaration.file), None)
     if document is None:
-        return [_not_imported(declaration, situation)]
+        linked = _relative_to_link(declaration, situation)
+        return [fault for fault in (linked, _not_imported(declaration, situation)) if fault is not None]
     found = (
         _wrong_plugin(declaration, document, situation)
         or _wrong_level(declaration, document, situation)
@@ -53,6 +54,8 @@ def explain(declaration: Declaration, situation: Situation) -> t.List[Fault]:
     )
     if found is None:
         return []
+    if found.id == 50 and (document.stated_version or 0) > 2 and load.version <= 2:
+        return [found, _hidden_version(declaration, document, situation)]
     # An old table beside a new one in the same file would be dropped even where it was read.
     both = found.id == 6 and declaration.kind == "old" and _has_runtimes(document, NEW_RUNTIME, rules)
     return [found, _both_names(declaration)] if both else [found]
@@ -101,7 +104,8 @@ def _not_imported(declaration: Declaration, situation: Situation) -> Fault:
     if situation.belongs_elsewhere(path):
         return _elsewhere(declaration, situation)
     return (
-        _misplaced_imports(declaration, situation)
+        _merged_elsewhere(declaration, situation)
+        or _misplaced_imports(declaration, situation)
         or _relative_glob(declaration, situation)
         or _printed_confd(declaration, situation)
         or _no_pattern(declaration, situation)
@@ -157,6 +161,42 @@ def _would_match(pattern: str, importer: str, path: str) -> bool:
         return bool(go_glob.glob(go_glob.clean(resolved), [path]))
     except go_glob.GlobSyntaxError:
         return False
+
+
+def _relative_to_link(declaration: Declaration, situation: Situation) -> t.Optional[Fault]:
+    """A relative import of a file that is reached by a symbolic link is relative to the link, not to its target."""
+    assert situation.load is not None
+    for use in situation.load.imports:
+        target = situation.files.target(use.file)
+        if target == use.file or use.pattern.startswith("/") or not _would_match(use.pattern, target, declaration.file):
+            continue
+        absolute = go_glob.join(posixpath.dirname(target), use.pattern)
+        return _fault(
+            24,
+            declaration,
+            "%s is a link to %s, and its relative import %r is looked up beside the link (%s), not beside the target"
+            % (use.file, target, use.pattern, use.resolved),
+            "Write the import as an absolute path (%s) and restart containerd." % absolute,
+            [Edit("discard", target, "", "imports", use.pattern), Edit("add", target, "", "imports", absolute)],
+        )._replace(file=use.file, table="", line=use.line)
+    return None
+
+
+#: Directories whose files a distribution merges itself: (directory, who, where the result is written).
+_MERGED_BY_DISTRIBUTION = (("/etc/k0s/containerd.d/", "k0s", "/run/k0s/containerd-cri.toml"),)
+
+
+def _merged_elsewhere(declaration: Declaration, situation: Situation) -> t.Optional[Fault]:
+    for directory, product, result in _MERGED_BY_DISTRIBUTION:
+        if declaration.file.startswith(directory):
+            return _fault(
+                25,
+                declaration,
+                "%s is merged into %s by %s when it starts, and the result does not have this handler"
+                % (declaration.file, result, product),
+                "Restart %s; if the handler is still missing, look at its log for this file." % product,
+            )
+    return None
 
 
 def _relative_glob(declaration: Declaration, situation: Situation) -> t.Optional[Fault]:
@@ -325,6 +365,22 @@ def _wrong_plugin_1x(declaration: Declaration, document: Document, situation: Si
             _renamed(declaration, OLD_CRI),
         )
     return None
+
+
+def _hidden_version(declaration: Declaration, document: Document, situation: Situation) -> Fault:
+    """1.x: the last stated version holds, so an older drop-in hides from the check that the root is too new."""
+    load = situation.load
+    assert load is not None
+    later = [item for item in load.order if item is not document and 0 < (item.stated_version or 0) <= 2]
+    winner = later[-1] if later else document
+    return _fault(
+        9,
+        declaration,
+        "%s states version %s and is read last, so nothing says that containerd %s cannot read %s (version %s)"
+        % (winner.path, winner.stated_version, _line(situation), document.path, document.stated_version),
+        "Write every file as version 2 with the plugin name %s, and restart containerd." % OLD_CRI,
+        lowered(document, 2),
+    )
 
 
 def _version_edits(document: Document, version: int) -> t.List[Edit]:

@@ -8,6 +8,7 @@ import posixpath
 import re
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import suggest
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.cri_section import LINUX_V1
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import (
     Declaration,
@@ -27,13 +28,15 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load im
     IMAGE_CONTAINERD_KEYS,
     IMAGE_KEYS,
     field,
+    struct_key,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
     NEW_IMAGES,
     NEW_RUNTIME,
     OLD_CRI,
+    SHORT_CRI,
 )
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation, is_backup
 
 #: cri.v1.runtime has a different key of this name since 2.3 (a duration, not a number).
 _RUNTIME_ALSO_HAS = ("stats_collect_period",)
@@ -51,6 +54,7 @@ def setting_faults(situation: Situation) -> t.List[Fault]:
         _wrong_home,
         _removed_keys,
         _legacy_default,
+        _misspelled,
         _later_wins,
         _arrays,
         _zero_values,
@@ -193,6 +197,42 @@ def _legacy_default(situation: Situation) -> t.Iterator[Fault]:
             )
 
 
+#: Keys of ``[plugins.<cri>.containerd]`` on any line.
+_CONTAINERD_KEYS = (
+    "default_runtime_name runtimes snapshotter default_runtime untrusted_workload_runtime no_pivot"
+    " disable_snapshot_annotations discard_unpacked_layers ignore_blockio_not_enabled_errors"
+    " ignore_rdt_not_enabled_errors"
+).split()
+
+
+def _misspelled(situation: Situation) -> t.Iterator[Fault]:
+    """A key beside ``runtimes`` that nearly is one: containerd ignores it, 1.x without a word."""
+    assert situation.rules is not None
+    for plugin in (OLD_CRI, NEW_RUNTIME, SHORT_CRI):
+        for document, body in _plugin_tables(situation, plugin):
+            containerd = body.get("containerd")
+            for key, value in (containerd if isinstance(containerd, dict) else {}).items():
+                near = suggest.nearest(key, _CONTAINERD_KEYS)
+                known = any(struct_key({key: value}, item, situation.rules) for item in _CONTAINERD_KEYS)
+                removed_name = key == "default_runtime" and isinstance(value, str)
+                if (known and not removed_name) or not (near or removed_name) or isinstance(value, dict):
+                    continue
+                better = "default_runtime_name" if removed_name else near
+                path = ("plugins", plugin, "containerd", key)
+                table = toml_key(path[:-1])
+                yield Fault(
+                    57,
+                    WARNING,
+                    (value,) if isinstance(value, str) and better == "default_runtime_name" else (),
+                    document.path,
+                    table,
+                    document.line_of(path),
+                    "%s = %r is not a key that containerd reads; did you mean %s?" % (key, value, better),
+                    "Write %s and restart containerd." % better,
+                    (Edit("unset", document.path, table, key), Edit("set", document.path, table, str(better), value)),
+                )
+
+
 class _Value(t.NamedTuple):
     """One value of the CRI configuration in one loaded file."""
 
@@ -263,6 +303,8 @@ def _surprising(loser: str, winner: str, situation: Situation) -> str:
     first, second = posixpath.basename(loser), posixpath.basename(winner)
     if second.startswith("."):
         return " (files whose names start with a dot are loaded too)"
+    if is_backup(winner):
+        return " (a backup by its name, but an import pattern takes it)"
     root = situation.load.root
     importers = {use.file for use in situation.load.imports if winner in use.matches or use.resolved == winner}
     if importers and root not in importers and loser != root:

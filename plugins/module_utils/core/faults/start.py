@@ -207,7 +207,8 @@ def _cri_down(section: Section, down: Down, situation: Situation, handlers: t.Tu
         tuple(_down_edits(section, down, situation, place[0])),
     )
     if down.kind == "disabled":
-        return [base]
+        said = base.message.replace(down.plugin, _as_disabled(down, situation), 1)
+        return [base._replace(message=said)]
     if down.kind == "default_missing" and down.handler == "runc" and section.written_default is None:
         dropped = "the files define handlers without runc, and containerd %s then drops its built-in runc, which is %s" % (
             situation.rules.name if situation.rules else "?",
