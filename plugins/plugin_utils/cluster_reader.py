@@ -181,6 +181,9 @@ def connect(auth: t.Mapping[str, t.Any], timeout: float) -> Get:
     Raises RuntimeGateError where a library is missing or the options lead nowhere.
     """
     client_module, core = _libraries()
+    # Loading a kubeconfig changes the client library's default configuration; what an earlier call left there (a token, a
+    # certificate authority) must not serve this one.
+    client_module.Configuration.set_default(None)
     try:
         configuration = core._create_configuration(core._create_auth_spec(**auth))
         headers = core._create_headers(**auth)

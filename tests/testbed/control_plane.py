@@ -43,6 +43,7 @@ _PATHS = {
     "Node": "/api/v1/nodes",
     "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
     "FlowSchema": "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
+    "ValidatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "PriorityLevelConfiguration": "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations",
 }
 
