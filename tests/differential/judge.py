@@ -4,6 +4,7 @@ What this proves: for the tree of the pair, that the product's facts equal what 
 client that shares no code with the product), that no handler which the generator wrote is lost without a fault that names it, that a
 tree which is loaded as written raises no alarm, and that the product foretells what a real restart then brings.
 """
+
 from __future__ import annotations
 
 import traceback
@@ -66,7 +67,10 @@ def furnish(host: ContainerdHost, tree: Tree) -> None:
     """Lays the node around the tree: executables that handlers need, a kubelet and its configuration."""
     host.write_tree(tree.before())
     driver = "systemd" if tree.systemd_cgroup else "cgroupfs"
-    host.write("/var/lib/kubelet/config.yaml", f"kind: KubeletConfiguration\ncgroupDriver: {driver}\ncontainerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n")
+    host.write(
+        "/var/lib/kubelet/config.yaml",
+        f"kind: KubeletConfiguration\ncgroupDriver: {driver}\ncontainerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n",
+    )
     for path in BINARIES:
         host.install_script(path, '#!/bin/sh\nexec runc "$@"\n')
     for kind in SHIMS:
@@ -209,7 +213,17 @@ def _same_on_next_line(host: ContainerdHost, tree: Tree, line: str, truth: Answe
         host.replace_binary(line)
 
 
-ALARMING = {"option_typo", "more_keys", "upper_case_handler", "disabled_plugin", "dangling_link", "missing_import", "legacy_default_runtime", "legacy_untrusted", "both_names"}
+ALARMING = {
+    "option_typo",
+    "more_keys",
+    "upper_case_handler",
+    "disabled_plugin",
+    "dangling_link",
+    "missing_import",
+    "legacy_default_runtime",
+    "legacy_untrusted",
+    "both_names",
+}
 """Ingredients that are trouble whatever is loaded (a name that no RuntimeClass can have, a link to nowhere beside the files)."""
 
 

@@ -1,4 +1,5 @@
 """Prints the table release line x equal to the daemon's own answer, filled by test_real_daemons.py."""
+
 from __future__ import annotations
 
 import typing as t

@@ -2,6 +2,7 @@
 
 What this proves: nothing by itself; test_real_daemons.py compares what comes back with the daemon's own answer.
 """
+
 from __future__ import annotations
 
 import json
@@ -19,7 +20,16 @@ def module_facts(host: ContainerdHost, arguments: str = "", python: str = sys.ex
 
     `python` is the interpreter of the node half, `path` the PATH that the module sees. Raises HostError when ansible fails.
     """
-    command = [f"{BIN}/ansible", "localhost", "-c", "local", "-e", f"ansible_python_interpreter={python}", "-m", "kubenode.runtime_gate.containerd_runtime_facts"]
+    command = [
+        f"{BIN}/ansible",
+        "localhost",
+        "-c",
+        "local",
+        "-e",
+        f"ansible_python_interpreter={python}",
+        "-m",
+        "kubenode.runtime_gate.containerd_runtime_facts",
+    ]
     environment = {
         "PATH": path,
         "ANSIBLE_LOCALHOST_WARNING": "False",

@@ -5,6 +5,7 @@ containerd_runtime_facts (run through ansible on that node) says what the daemon
 with crictl, without one, with one that is broken; edited but not restarted; upgraded but not restarted; with a dead CRI plugin;
 with a daemon that will not start again, and that has not started again. What it foretells for a restart is compared with a restart.
 """
+
 from __future__ import annotations
 
 import time
@@ -21,7 +22,7 @@ from tests.testbed.tools import LINES, PYTHON_LINES, tool
 
 CRICTL = "/usr/local/bin/crictl"
 MARK = "/run/tripwire"
-TRIPWIRE = f"#!/bin/sh\necho \"$0 $*\" >> {MARK}\nexit 1\n"
+TRIPWIRE = f'#!/bin/sh\necho "$0 $*" >> {MARK}\nexit 1\n'
 OUT_OF_PATH = ("/opt/cni/bin/crictl", "/srv/crictl", "/crictl", "/var/lib/crictl")
 
 
@@ -67,7 +68,7 @@ def node(host: ContainerdHost) -> ContainerdHost:
     host.install(tool("runc"), "/usr/sbin/runc")
     for shim in ("runc", "kata", "foo"):
         host.install_script(f"/usr/local/bin/containerd-shim-{shim}-v2", "#!/bin/sh\nexit 1\n")
-    host.install_script("/opt/bin/mine", "#!/bin/sh\nexec runc \"$@\"\n")
+    host.install_script("/opt/bin/mine", '#!/bin/sh\nexec runc "$@"\n')
     host.write(CONFIG, full_configuration())
     host.write("/var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\ncgroupDriver: systemd\n")
     host.kubelet()

@@ -13,6 +13,7 @@ the test ends, is killed or crashes, the pipe closes, PID 1 ends, and the kernel
         assert host.start(), host.log()
         print(host.handlers(), host.default_handler())
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -34,7 +35,17 @@ CONFIG = "/etc/containerd/config.toml"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _OVERLAID = ("/etc", "/var", "/opt", "/usr")
-_WIPED = ("/run", "/etc/containerd", "/etc/systemd/system", "/etc/rancher", "/etc/crictl.yaml", "/var/lib/containerd", "/var/lib/rancher", "/var/lib/kubelet", "/opt")
+_WIPED = (
+    "/run",
+    "/etc/containerd",
+    "/etc/systemd/system",
+    "/etc/rancher",
+    "/etc/crictl.yaml",
+    "/var/lib/containerd",
+    "/var/lib/rancher",
+    "/var/lib/kubelet",
+    "/opt",
+)
 
 _SETUP = r"""
 set -e
@@ -214,9 +225,14 @@ class ContainerdHost:
         """Runs a command inside the node and returns its outcome; `env` adds to a plain environment (PATH and HOME)."""
         environment = {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8", **(env or {})}
         return subprocess.run(
-            self._enter(argv, directory), env=environment, timeout=timeout, input=input, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-            stdin=None if input is not None else subprocess.DEVNULL,
-        )  # fmt: skip
+            self._enter(argv, directory),
+            env=environment,
+            timeout=timeout,
+            input="" if input is None else input,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
 
     # the daemon ----------------------------------------------------------------------------------------------------------------
 
@@ -304,9 +320,7 @@ class ContainerdHost:
     # the judge -----------------------------------------------------------------------------------------------------------------
 
     def _ask(self, *command: str, wait: float = 0, socket: str = SOCKET) -> dict[str, t.Any]:
-        done = subprocess.run(
-            [str(tool("cri-ask")), "--socket", str(self.path(socket)), "--wait", str(wait), *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        done = subprocess.run([str(tool("cri-ask")), "--socket", str(self.path(socket)), "--wait", str(wait), *command], capture_output=True, text=True)
         try:
             return json.loads(done.stdout)
         except ValueError:
@@ -338,12 +352,19 @@ class ContainerdHost:
         program = path or f"/usr/bin/{name}"
         self.install(tool("stand-in"), program)
         process = subprocess.Popen(
-            self._enter([program, *arguments]), env={"PATH": PATH}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            self._enter([program, *arguments]),
+            env={"PATH": PATH},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self._others.append(process)
         self._child_of(process.pid)
         return process
 
-    def kubelet(self, endpoint: str = f"unix://{SOCKET}", config: str = "/var/lib/kubelet/config.yaml", arguments: t.Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    def kubelet(
+        self, endpoint: str = f"unix://{SOCKET}", config: str = "/var/lib/kubelet/config.yaml", arguments: t.Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
         """Starts a stand-in for the kubelet: nothing but its name, executable and command line, which a collector reads."""
         return self.stand_in("kubelet", [f"--container-runtime-endpoint={endpoint}", f"--config={config}", *arguments])
