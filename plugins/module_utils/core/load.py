@@ -84,6 +84,10 @@ _TOP_LEVEL_TYPES: t.Dict[str, t.Any] = {
 }
 
 
+#: logrus.ParseLevel; the daemon ends at another one.
+_LOG_LEVELS = frozenset(["", "trace", "debug", "info", "warn", "warning", "error", "fatal", "panic"])
+
+
 class Refusal(t.NamedTuple):
     """Why the daemon does not start with these files."""
 
@@ -328,6 +332,11 @@ def _shape(document: Document, rules: LineRules) -> t.Optional[Refusal]:
     if rules.modern and (field(tree, "version", rules) or 0) < 0:
         said = "version must not be negative (containerd panics)"
         return Refusal("wrong_type", document.path, document.line_of(("version",)), said, key="version")
+    level = field(field(tree, "debug", rules) or {}, "level", rules)
+    if isinstance(level, str) and level.lower() not in _LOG_LEVELS:
+        said = "%r is no log level" % level
+        line = document.line_of(("debug", "level"))
+        return Refusal("wrong_type", document.path, line, said, table="debug", key="level")
     plugins = field(tree, "plugins", rules) or {}
     for plugin, body in plugins.items():
         if not isinstance(body, dict) and not rules.modern:
