@@ -6,6 +6,9 @@ work=$PWD/.cache/sanity
 tree=$work/ansible_collections/kubenode/runtime_gate
 rm -rf "$tree"
 mkdir -p "$tree" "$work/home/.ansible/test/cache"
+# runtimeclass_crosscheck documents its connection options by a fragment of this collection.
+mkdir -p "$work/ansible_collections/kubernetes"
+ln -sfn "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ansible_collections/kubernetes/core" "$work/ansible_collections/kubernetes/core"
 # tests/cases and examples are recordings of foreign files, broken ones among them.
 git ls-files -z --cached --others --exclude-standard -- . ':!tests/cases' ':!examples' |
   while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
