@@ -16,6 +16,7 @@ import shlex
 import shutil
 import socket
 import time
+import traceback
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import (
@@ -60,9 +61,15 @@ def collect(options: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
         try:
             step()
         except Exception as error:  # pylint: disable=broad-except
-            # Whatever a strange node does: what was collected so far must come back, with the reason.
-            collector.problem("%s: %s: %s" % (step.__name__, type(error).__name__, error))
+            # Whatever a strange node does: what was collected so far must come back. The text of an unforeseen error may
+            # quote what it stumbled over, so only its kind and place are told.
+            collector.problem("%s: %s in %s" % (step.__name__, type(error).__name__, _place(error)))
     return collector.capture()
+
+
+def _place(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return "%s:%s" % (os.path.basename(frames[-1].filename), frames[-1].lineno) if frames else "an unknown place"
 
 
 def _iso(seconds: float) -> str:
@@ -220,7 +227,10 @@ class _Collector:
         runtime = self._runtime
         if not runtime or not runtime.exe:
             return
-        self._note_version("version", self._command(["--version"]))
+        try:
+            self._note_version("version", self._command(["--version"]))
+        except commands.CommandFailed as error:
+            self.problem("the version is not known: %s" % error)
         if not runtime.process:
             return
         next_exe, next_config = self._after_restart(runtime)

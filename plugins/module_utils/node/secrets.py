@@ -32,8 +32,8 @@ Span = t.Tuple[int, int]
 # Names. Compared in lower case without separators, so that identity_token, identityToken and IDENTITY-TOKEN are one.
 # "author" and "authority" are no secrets, "authorization" is.
 _SECRET_WORDS = (
-    r"passw|passphrase|pwd|secret|token|credential|auth(?!or(?!i[sz]))|apikey|accesskey|privatekey|joinkey"
-    r"|bearer|cookie|header|datastoreendpoint"
+    r"passw|passphrase|passcode|pwd|secret|token|credential|auth(?!or(?!i[sz]))|apikey|accesskey|privatekey|joinkey"
+    r"|bearer|cookie|header|dockerconfig|connectionstring|datastoreendpoint"
 )
 _SECRET_NAME = re.compile(_SECRET_WORDS)
 _SECRET_WORD = re.compile(r"(?:^|[^a-z0-9])(?:pass|creds?|pat|psk|sas|sig|jwt)(?:$|[^a-z0-9])")
@@ -46,20 +46,21 @@ _NAMING_TABLES = frozenset(
 )
 _PLAIN_VALUES = frozenset(("", "true", "false", "null", "none"))
 
-# Content. The named group is what is masked.
+# Content. The named group is what is masked. Repetitions that a failing match would try again from each place are bounded.
 _CONTENT = re.compile(
     # user information of a URL, up to the last @ of the word (a password may hold one)
-    r"""://(?P<url>[^\s"'`]+)@"""
+    r"""://(?P<url>[^\s"'`]{1,2000})@"""
     # a proxy without scheme, user:password@host, but not an image digest name:tag@sha256:...
-    r"""|(?<![^\s"'`=,(])(?P<bare>[^\s:/@"'`=,]+:[^\s@/"'`]+)@(?!sha[0-9]+:)(?=[\w.\[])"""
+    r"""|(?<![^\s"'`=,(])(?P<bare>[^\s:/@"'`=,]{1,200}:[^\s@/"'`]{1,500})@(?!sha[0-9]+:)(?=[\w.\[])"""
     r"""|\b(?i:bearer|basic|negotiate)\s+(?P<scheme>[A-Za-z0-9._~+/=-]{6,})"""
-    # name=value and name: value inside a longer text (a DSN, a query, a log line)
-    r"""|(?i:(?:passw|passphrase|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key|auth)"""
-    r"""[\w.-]*|\b(?:pwd|pass|sig))["'\\]*\s*[=:]\s*"""
+    # name=value and name: value inside a longer text (a DSN, a query, a log line); a lone `key=` is containerd's own
+    r"""|(?i:(?:passw|passphrase|passcode|secret|token|credential|[a-z0-9]{1,30}[_-]?key\b|auth)[\w.-]{0,100}"""
+    r"""|\b(?:pwd|pass|sig))["'\\]{0,8}\s{0,20}[=:]\s{0,20}"""
     r"""(?P<named>\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'&;,}]+)"""
     r"""|(?P<pem>-----BEGIN[\s\S]*?(?:-----END[^-]*-----|\Z))"""
     r"""|(?P<pem64>LS0tLS1CRUdJTi[A-Za-z0-9+/=\s]*)"""
-    r"""|\b(?P<shape>eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]+|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"""
+    # web tokens (and any other JSON in base64), tokens of GitHub, GitLab, Docker Hub, Slack, AWS, Vault, k3s, kubeadm
+    r"""|\b(?P<shape>eyJ[A-Za-z0-9+/=_.-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"""
     r"""|dckr_pat_[\w-]{16,}|xox[abprs]-[\w-]{10,}|A[KS]IA[A-Z0-9]{16}|hv[sb]\.[\w-]{20,}|K10[0-9a-f]{16,}::\S+"""
     r"""|[a-z0-9]{6}\.[a-z0-9]{16}\b)"""
 )
@@ -70,19 +71,19 @@ _CONTENT_HINT = re.compile(
 )
 _KEY_HINT = re.compile(r"@|-----BEGIN|LS0tLS1CRUdJTi|eyJ|gh[pousr]_|github_pat_|glpat-|dckr_pat_|xox|A[KS]IA|hv[sb]\.|K10")
 _MASKED_USER = re.compile(PLACEHOLDER.pattern + "@")
-_URL_IN_DOUBT = re.compile(r"://[\s\S]*@(?!sha[0-9]+:)")
+_USER_MARK = re.compile(r"@(?!sha[0-9]+:)")
 
 # Comments and unscannable texts: a word is enough.
 _DOUBTFUL = re.compile(
-    r"passw|passphrase|pwd|secret|token|credential|auth(?!or(?!i[sz]))|api.?key|access.?key|private.?key|bearer|cookie"
-    r"|header|\b(?:pass|creds?|sas|sig|jwt|psk|pat)\b|\bkeys?\s*=|-----BEGIN|LS0tLS1CRUdJTi",
+    r"passw|passphrase|passcode|pwd|secret|token|credential|auth(?!or(?!i[sz]))|api.?key|access.?key|private.?key"
+    r"|bearer|cookie|header|docker.?config|connection.?string|\b(?:pass|creds?|sas|sig|jwt|psk|pat)\b|\bkeys?\s*=|-----BEGIN|LS0tLS1CRUdJTi",
     re.IGNORECASE,
 )
 # Of comments: a key with its value, a value that holds nothing, a value that may go on in the next line.
 _ASSIGNED = re.compile(r"([\w\"'. -]+=)\s*(.*)")
 _HARMLESS_VALUE = re.compile(r"""(?:true|false|["']{2}|["']/[^"']*["']|\[\s*\]|\{\s*\})?\s*(?:\#.*)?\Z""")
 _OPENS = re.compile(r"""\"\"\"|'''|[\[{]\s*\Z|[\[{,]\s*(?:\#.*)?\Z|-----BEGIN""")
-_TEMPLATE_ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_TEMPLATE_ACTION = re.compile(r"\{\{[^{}]*\}\}")
 _CONFIGURATION_LINE = re.compile(
     r"""\s*(?:\#.*|\[[^\n]*|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[\w-]+|"[^"\n]*"|'[^'\n]*'))*\s*=.*"""
     r"""|[\]\[}{,"'].*|)$"""
@@ -92,6 +93,9 @@ _STRUCTURE = re.compile(r"^\s*(?:\[|[\w\"'.-]+\s*=)|\{\{", re.MULTILINE)
 _OPTION = re.compile(r"-{1,2}([A-Za-z][\w.-]*)(?:=([\s\S]*))?\Z")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]*)=([\s\S]*)\Z")
 _WORD = re.compile(r"""(?:[^\s"']|"[^"]*"?|'[^']*'?)+""")
+_PLAIN_WORD = re.compile(r"""[^\s"'=\[\]{},]+""")
+#: Shorter values are too common to be looked for in messages.
+_SHORTEST = 4
 _QUOTED = re.compile(r"""\\?"(?:[^"\\]|\\.)*"|'[^'\n]*'|`[^`\n]*`""")
 _PARSE_ERROR = re.compile(r"toml|token|expect|pars|unmarshal|decod|syntax|invalid|charact", re.IGNORECASE)
 _SAFE_QUOTED = re.compile(r"[\"'`\\](?:/[\w./-]*|io\.containerd[\w./-]*|[=\[\]{}.,#]|\\[nrt]|[0-9.]*)[\"'`\\]*\Z")
@@ -155,9 +159,24 @@ def _holds_secret(text: str) -> bool:
     return bool(content_spans(text)) or _is_doubtful_url(text)
 
 
+def _holds_secret_json(text: str) -> bool:
+    """Whether a string is a JSON document with a secret in it, or looks like one that is broken."""
+    if text[:1] not in ("{", "["):
+        return False
+    try:
+        value = json.loads(text)
+        return Masker().json(value) != value
+    except (ValueError, RecursionError):
+        return bool(_DOUBTFUL.search(text))
+
+
 def _is_doubtful_url(text: str) -> bool:
     """Whether an ``@`` stands somewhere after ``://`` that :data:`_CONTENT` did not take for user information."""
-    return "@" in text and "://" in text and bool(_URL_IN_DOUBT.search(_MASKED_USER.sub("", text)))
+    if "@" not in text or "://" not in text:
+        return False
+    rest = _MASKED_USER.sub("", text)
+    start = rest.find("://")
+    return start >= 0 and bool(_USER_MARK.search(rest, start))
 
 
 class Masker:
@@ -183,6 +202,7 @@ class Masker:
             if is_harmless(text):
                 return text
             self._in_doubt = True
+            self._remember_doubtful(text)
             raise Withheld("its secrets cannot be located, it is no readable TOML (%s)" % error) from None
         masked = _replace(text, sorted(self._toml_spans(text, document)))
         _verify(masked, document)
@@ -211,6 +231,9 @@ class Masker:
             if not _is_masked(value):
                 self._remember(value)
                 yield entry.start, entry.end, "string"
+        elif entry.string is not None and _holds_secret_json(value):
+            self._remember(value)
+            yield entry.start, entry.end, "string"
         elif entry.string is not None and _holds_secret(value):
             raw = entry.raw
             parts = [] if "\\" in raw or raw[:3] in ('"""', "'''") else content_spans(raw[1:-1])
@@ -332,9 +355,18 @@ class Masker:
         return counter.placeholder() if _is_doubtful_url(masked) else masked
 
     def _remember(self, value: str) -> None:
-        value = value.strip("\"'\\")
-        if len(value) >= 4 and value.lower() not in _PLAIN_VALUES:
-            self._seen.add(value)
+        for line in value.splitlines():
+            line = line.strip("\"'\\ \t")
+            if len(line) >= _SHORTEST and line.lower() not in _PLAIN_VALUES:
+                self._seen.add(line)
+
+    def _remember_doubtful(self, text: str) -> None:
+        """The words of an unscannable text that may be secrets: an error message may quote them."""
+        for line in text.splitlines():
+            if _DOUBTFUL.search(line) or "@" in line or not _CONFIGURATION_LINE.match(line):
+                for word in _PLAIN_WORD.findall(line.partition("=")[2] or line):
+                    if not _DOUBTFUL.search(word):
+                        self._remember(word)
 
 
 class _Counter:
@@ -441,7 +473,9 @@ def _verify(masked: str, before: Document) -> None:
         value = new.raw if new.string is None else new.string
         secret_key = bool(secret_names) and not secret_names.isdisjoint(new.path)
         secret_value = new.form in ("string", "scalar") and _named_secret(new.path, value) and not _is_masked(value)
-        if secret_key or secret_value or (new.string is not None and _holds_secret(value)) or old.line != new.line:
+        if new.string is not None:
+            secret_value = secret_value or _holds_secret(value) or _holds_secret_json(value)
+        if secret_key or secret_value or old.line != new.line:
             raise Withheld("line %d holds a secret in a spelling that cannot be masked" % new.line)
 
 
