@@ -140,12 +140,13 @@ class Tree:
     removed: list[str] = field(default_factory=list)
     systemd_cgroup: bool = False
     root: str = CONFIG
+    upgrade: str | None = None  # release line of the program laid over the running one after the start
     ingredients: list[str] = field(default_factory=list)
 
     @property
     def stale(self) -> bool:
-        """Whether files change after the daemon has started."""
-        return bool(self.edit or self.removed)
+        """Whether files or program change after the daemon has started."""
+        return bool(self.edit or self.removed or self.upgrade)
 
     def before(self) -> dict[str, str]:
         """Path to text at the time the daemon starts (links "-> target", directories end in /)."""
@@ -369,6 +370,9 @@ class Generator:
         (self.wild if wild else self.tidy)()
         if self.chance(0.25):
             self.edit()
+        if self.chance(0.08):
+            self.tree.upgrade = self.rng.choice([line for line in _NATIVE if line != self.line])
+            self.note(f"upgrade to {self.tree.upgrade}")
         return self.tree
 
 

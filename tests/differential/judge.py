@@ -11,7 +11,7 @@ import traceback
 import typing as t
 from dataclasses import dataclass, field
 
-from tests.differential.generate import BINARIES, SHIMS, Handler, Tree
+from tests.differential.generate import BINARIES, CONFIG, SHIMS, Handler, Tree
 from tests.testbed.host import ContainerdHost, HostError
 from tests.testbed.product import collect, interpret
 from tests.testbed.tools import tool
@@ -80,6 +80,8 @@ def furnish(host: ContainerdHost, tree: Tree) -> None:
         host.install_script("/usr/bin/containerd-shim-runc-v2", "#!/bin/sh\nexit 1\n")
     if not host.path("/usr/sbin/runc").exists():
         host.install(tool("runc"), "/usr/sbin/runc")
+    if tree.root != CONFIG:
+        host.unit(["/usr/bin/containerd", "-c", tree.root])  # nothing else tells of -c while the daemon is down
     host.kubelet()
 
 
@@ -88,7 +90,7 @@ def judge(host: ContainerdHost, tree: Tree, line: str) -> Result:
     result = Result()
     host.reset(line)
     furnish(host, tree)
-    arguments = ["-c", tree.root] if tree.root != "/etc/containerd/config.toml" else []
+    arguments = ["-c", tree.root] if tree.root != CONFIG else []
     host.start(arguments)
     truth, log = Answer.of(host), host.log()
     _edit(host, tree)
@@ -98,6 +100,8 @@ def judge(host: ContainerdHost, tree: Tree, line: str) -> Result:
     if facts is None:
         return result
     _compare(result, truth, restarted, facts, line)
+    if truth.meaning() == restarted.meaning() and facts["restart_pending"] and line != "1.4" and not tree.upgrade:
+        result.mismatches.append("restart_pending is true, and a restart changed nothing")
     _explained(result, tree, truth, facts)
     _alarms(result, host, tree, line, truth, restarted, facts)
     return result
@@ -108,6 +112,8 @@ def _edit(host: ContainerdHost, tree: Tree) -> None:
         host.path(path).unlink()
     for file in tree.edit:
         host.write(file.path, file.render())
+    if tree.upgrade:
+        host.replace_binary(tree.upgrade)
 
 
 def _product(host: ContainerdHost, result: Result) -> dict[str, t.Any] | None:
@@ -143,10 +149,10 @@ def _compare(result: Result, truth: Answer, restarted: Answer, facts: dict[str, 
         equal(f"runtime_type of {name}", facts["handlers"][name].get("runtime_type") or "", entry.get("runtimeType") or "")
         if line != "1.4":
             equal(f"options of {name}", _options(facts["handlers"][name]), _options(entry))
-    _foretold(result, truth, restarted, facts, line)
+    _foretold(result, truth, restarted, facts)
 
 
-def _foretold(result: Result, truth: Answer, restarted: Answer, facts: dict[str, t.Any], line: str) -> None:
+def _foretold(result: Result, truth: Answer, restarted: Answer, facts: dict[str, t.Any]) -> None:
     """What the product says that a restart brings, against a restart."""
     following = facts["layers"]["next"]
     if restarted.state == "served" and sorted(following["handlers"]) != sorted(restarted.handlers):
@@ -159,8 +165,6 @@ def _foretold(result: Result, truth: Answer, restarted: Answer, facts: dict[str,
     certain = (truth.default, sorted(truth.handlers)) != (restarted.default, sorted(restarted.handlers))
     if certain and not facts["restart_pending"]:
         result.mismatches.append("restart_pending is false, and a restart changed what is loaded")
-    if truth.meaning() == restarted.meaning() and facts["restart_pending"] and line != "1.4":
-        result.mismatches.append("restart_pending is true, and a restart changed nothing")
 
 
 def _explained(result: Result, tree: Tree, truth: Answer, facts: dict[str, t.Any]) -> None:
@@ -203,7 +207,7 @@ def _same_on_next_line(host: ContainerdHost, tree: Tree, line: str, truth: Answe
     host.stop()
     host.replace_binary(NEXT_LINE[line])
     try:
-        if not host.start(["-c", tree.root] if tree.root != "/etc/containerd/config.toml" else []):
+        if not host.start(["-c", tree.root] if tree.root != CONFIG else []):
             return False
         answer = Answer.of(host)
         same = answer.default == truth.default and set(answer.handlers) == set(truth.handlers)
@@ -228,7 +232,7 @@ ALARMING = {
 
 
 def _alarms(result: Result, host: ContainerdHost, tree: Tree, line: str, truth: Answer, restarted: Answer, facts: dict[str, t.Any]) -> None:
-    if ALARMING & set(tree.ingredients) or not _clean(host, tree, line, truth, restarted):
+    if tree.upgrade or ALARMING & set(tree.ingredients) or not _clean(host, tree, line, truth, restarted):
         return
     result.clean = True
     for fault in facts["faults"]:

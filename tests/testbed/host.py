@@ -41,6 +41,7 @@ _WIPED = (
     "/etc/systemd/system",
     "/etc/rancher",
     "/etc/crictl.yaml",
+    "/usr/local/bin/systemctl",
     "/var/lib/containerd",
     "/var/lib/rancher",
     "/var/lib/kubelet",
@@ -76,6 +77,20 @@ os.write(1, b"ready\n")
 while os.read(0, 1):
     pass
 '
+"""
+
+
+_SYSTEMCTL = """#!/bin/sh
+[ "$1" = show ] || { echo "the stand-in for systemctl knows only show" >&2; exit 1; }
+for last; do :; done
+pid=$(pidof -s %(path)s) && state=active || { pid=0 state=inactive; }
+case $last in
+containerd.service)
+    printf '%%s\\n' Id=containerd.service LoadState=loaded ActiveState=$state FragmentPath=/etc/systemd/system/containerd.service DropInPaths= \\
+        'ExecStart={ path=%(path)s ; argv[]=%(command)s ; ignore_errors=no ; pid='$pid' ; code=(null) ; status=0/0 }' \\
+        KillMode=process NeedDaemonReload=no MainPID=$pid ;;
+*) printf '%%s\\n' "Id=$last" LoadState=not-found ActiveState=inactive MainPID=0 ;;
+esac
 """
 
 
@@ -362,6 +377,16 @@ class ContainerdHost:
         self._others.append(process)
         self._child_of(process.pid)
         return process
+
+    def unit(self, argv: t.Sequence[str] = ("/usr/bin/containerd",)) -> None:
+        """Gives the node a unit containerd.service with this ExecStart, as `systemctl show` tells it.
+
+        A stand-in: there is no systemd, only a systemctl that knows this one command. Hosts with a real init are under test elsewhere.
+        """
+        self.path("/run/systemd/system").mkdir(parents=True, exist_ok=True)
+        command = " ".join(argv)
+        self.write("/etc/systemd/system/containerd.service", f"[Service]\nExecStart={command}\nKillMode=process\n")
+        self.install_script("/usr/local/bin/systemctl", _SYSTEMCTL % {"path": argv[0], "command": command})
 
     def kubelet(
         self, endpoint: str = f"unix://{SOCKET}", config: str = "/var/lib/kubelet/config.yaml", arguments: t.Sequence[str] = ()
