@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import yaml_kind
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 
@@ -79,9 +79,9 @@ class ClusterObjects:
 
     def _add_class(self, document: dict[str, t.Any], kind: str, version: str, where: str) -> None:
         if kind != "RuntimeClass":
-            raise RuntimeGateError(f"{where} is of kind {kind!r}, which {version} does not have{did_you_mean(kind, ['RuntimeClass'])}")
+            raise RuntimeGateError(f"{where} is of kind {shown(kind)}, which {version} does not have{did_you_mean(kind, ['RuntimeClass'])}")
         if version not in _VERSIONS:
-            raise RuntimeGateError(f"{where} is a RuntimeClass of {version!r}, which does not exist{did_you_mean(version, _VERSIONS)}")
+            raise RuntimeGateError(f"{where} is a RuntimeClass of {shown(version)}, which does not exist{did_you_mean(version, _VERSIONS)}")
         name = _name(document, where)
         spec = document if version != "node.k8s.io/v1alpha1" else document.get("spec") or {}
         key = "handler" if spec is document else "runtimeHandler"

@@ -135,6 +135,8 @@ def _documents(text: str, path: str) -> t.Iterator[tuple[int, int, t.Any]]:
         while loader.check_node():
             node = loader.get_node()
             number, line = number + 1, node.start_mark.line + 1
+            if _expanded(node, len(text), {}) > len(text):
+                raise RuntimeGateError(f"{path}, document {number} (line {line}) repeats itself too often by its aliases; write it out")
             yield number, line, loader.construct_document(node)
     except yaml.YAMLError as error:
         raise RuntimeGateError(_broken(error, text, path, number)) from error
@@ -144,6 +146,22 @@ def _documents(text: str, path: str) -> t.Iterator[tuple[int, int, t.Any]]:
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _expanded(node: t.Any, limit: int, known: dict[int, int]) -> int:
+    """How many nodes a document has with every alias written out. Without aliases they are fewer than its characters; a
+    few lines of aliases of aliases can stand for billions."""
+    size = known.get(id(node))
+    if size is not None:
+        return size
+    known[id(node)] = limit + 1  # what contains itself is endless
+    size = 1
+    if isinstance(node, yaml.MappingNode):
+        size += sum(_expanded(key, limit, known) + _expanded(value, limit, known) for key, value in node.value)
+    elif isinstance(node, yaml.SequenceNode):
+        size += sum(_expanded(entry, limit, known) for entry in node.value)
+    known[id(node)] = size
+    return size
 
 
 def _broken(error: yaml.YAMLError, text: str, path: str, number: int) -> str:

@@ -14,6 +14,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.schedul
     Taint,
     parse_selector,
     parse_taints,
+    shown,
     yaml_kind,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
@@ -77,7 +78,7 @@ def read_node(raw: t.Any, index: int) -> JudgedNode:
         raise RuntimeGateError(f"{where} has no name")
     for key in raw:
         if key not in _SHORT_KEYS:
-            raise RuntimeGateError(f"node {name} has the unknown key {key!r}{did_you_mean(str(key), _SHORT_KEYS)}")
+            raise RuntimeGateError(f"node {name} has the unknown key {shown(key)}{did_you_mean(str(key), _SHORT_KEYS)}")
     labels = parse_selector(raw.get("labels"), f"node {name}: labels")
     taints = parse_taints(raw.get("taints"), f"node {name}: taints")
     return JudgedNode(
@@ -116,7 +117,7 @@ def read_runtime(raw: t.Any, node: str) -> Runtime:
 def _facts(raw: t.Mapping[str, t.Any], node: str) -> Runtime:
     schema = raw.get("schema", FACTS_SCHEMA)
     if schema != FACTS_SCHEMA:
-        raise RuntimeGateError(f"node {node}: its runtime facts have schema {schema!r}; this version reads {FACTS_SCHEMA}")
+        raise RuntimeGateError(f"node {node}: its runtime facts have schema {shown(schema)}; this version reads {FACTS_SCHEMA}")
     common = {
         "faults": raw.get("faults") or (),
         "engine": raw.get("engine"),
@@ -162,7 +163,7 @@ def _handlers(raw: t.Any, node: str) -> dict[str, t.Mapping[str, t.Any]]:
 def _node_object(raw: t.Mapping[str, t.Any], where: str) -> JudgedNode:
     """A Node of the API. A key runtime beside its own fields holds what was read on the node and then wins."""
     if raw.get("kind", "Node") != "Node":
-        raise RuntimeGateError(f"{where} is of kind {raw.get('kind')!r}, not Node")
+        raise RuntimeGateError(f"{where} is of kind {shown(raw.get('kind'))}, not Node")
     name = (raw.get("metadata") or {}).get("name")
     if not isinstance(name, str) or not name:
         raise RuntimeGateError(f"{where} is a Node without metadata.name")

@@ -12,6 +12,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.schedul
     check_handler,
     parse_selector,
     parse_tolerations,
+    shown,
     yaml_kind,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
@@ -132,7 +133,7 @@ def _fields(raw: t.Any, where: str) -> tuple[str, t.Any, t.Any]:
     if not isinstance(raw, t.Mapping):
         raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a RuntimeClass")
     if raw.get("kind", "RuntimeClass") != "RuntimeClass":
-        raise RuntimeGateError(f"{where} is of kind {raw['kind']!r}, not RuntimeClass")
+        raise RuntimeGateError(f"{where} is of kind {shown(raw['kind'])}, not RuntimeClass")
     whole = "metadata" in raw
     name = (raw["metadata"] or {}).get("name") if whole else raw.get("name")
     if not isinstance(name, str) or not name:
@@ -140,7 +141,7 @@ def _fields(raw: t.Any, where: str) -> tuple[str, t.Any, t.Any]:
     if not whole:
         for key in raw:
             if key not in _SHORT_KEYS and key not in ("kind", "apiVersion"):
-                raise RuntimeGateError(f"{where} ({name}) has the unknown key {key!r}{did_you_mean(str(key), _SHORT_KEYS)}")
+                raise RuntimeGateError(f"{where} ({name}) has the unknown key {shown(key)}{did_you_mean(str(key), _SHORT_KEYS)}")
     if raw.get("apiVersion") == "node.k8s.io/v1alpha1":
         spec = raw.get("spec") or {}
         return name, spec.get("runtimeHandler"), spec.get("scheduling")
