@@ -138,7 +138,7 @@ def _containerd_table(body: Tree, rules: LineRules) -> Tree:
 
 def _handlers(containerd: Tree, rules: LineRules) -> t.Dict[str, Tree]:
     written = field(containerd, "runtimes", rules)
-    tables = {name: body for name, body in written.items()} if isinstance(written, dict) else None
+    tables = dict(written) if isinstance(written, dict) else None
     handlers: t.Dict[str, Tree] = {}
     if tables is None or rules.builtin_runc != "dropped":
         handlers["runc"] = builtin_runc(rules)

@@ -517,7 +517,7 @@ def has_proxy_type(entry: t.Any) -> bool:
 def _untyped_proxy(load: Load) -> t.Optional[Refusal]:
     for name, entry in load.proxy_plugins.items():
         if not has_proxy_type(entry):
-            document = _containing(load, lambda doc: name in (field(doc.tree or {}, "proxy_plugins", load.rules) or {}))
+            document = _containing(load, "proxy_plugins", name)
             path = ("proxy_plugins", name)
             message = "proxy plugin %s has no valid type" % name
             return Refusal("proxy", document.path, document.line_of(path), message, table=toml_key(path), key=name)
@@ -556,14 +556,14 @@ def _is_plugin_uri(uri: str, rules: LineRules) -> bool:
 def _bad_uri(load: Load, key: str, good: t.Callable[[str], bool]) -> t.Optional[Refusal]:
     for uri in load.disabled:
         if not good(uri):
-            document = _containing(load, lambda doc: uri in (field(doc.tree or {}, key, load.rules) or []))
+            document = _containing(load, key, uri)
             message = "invalid disabled plugin URI %r expect io.containerd.x.vx" % uri
             return Refusal("disabled_uri", document.path, document.line_of((key,)), message, key=key, value=uri)
     return None
 
 
 def _plugin_refusal(load: Load, name: str) -> Refusal:
-    document = _containing(load, lambda doc: name in (field(doc.tree or {}, "plugins", load.rules) or {}))
+    document = _containing(load, "plugins", name)
     line = document.line_of(("plugins", name))
     if not line or line == document.line_of(("plugins",)):
         line = _first_line_below(document, name) or line
@@ -582,8 +582,10 @@ def _stating_version(load: Load) -> Document:
     return stating[-1] if stating else load.order[-1]
 
 
-def _containing(load: Load, holds: t.Callable[[Document], bool]) -> Document:
-    return next((document for document in reversed(load.order) if holds(document)), load.order[-1])
+def _containing(load: Load, key: str, item: str) -> Document:
+    """The last file whose top-level list or table of this name has the item."""
+    holding = [document for document in load.order if item in (field(document.tree or {}, key, load.rules) or ())]
+    return (holding or load.order)[-1]
 
 
 __all__ = (

@@ -10,6 +10,8 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Declaration, toml_key
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults import (
     handlers as handler_checks,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults import (
     losses,
     settings,
     start,

@@ -71,7 +71,7 @@ class _Site(t.NamedTuple):
     ) -> Fault:
         return Fault(number, severity, (name,), self.file, self.table, self.line, message, fix, tuple(edits))
 
-    def at(self, key: str, situation: Situation) -> "_Site":
+    def at(self, key: str, situation: Situation) -> _Site:
         """The same table, at the line of one of its keys (or of its options)."""
         document = situation.files.documents.get(self.file)
         if document is None or self.declaration is None:

@@ -295,7 +295,7 @@ def test_a_byte_order_mark_loads_on_1_7_and_stops_later_releases() -> None:
 
 
 def test_what_only_the_release_after_next_refuses_is_a_hint() -> None:
-    bad = dict(not_utf8={CONFIG: "it is no UTF-8 (byte 9)"})
+    bad = {"not_utf8": {CONFIG: "it is no UTF-8 (byte 9)"}}
     text = ROOT + "# caf\ufffd\n"
     old = interpret(capture(text, status("runc", "kata"), version="1.6.20", **bad))
     assert [(fault["id"], fault["severity"]) for fault in old["faults"]] == [(52, "info")] and old["healthy"]
