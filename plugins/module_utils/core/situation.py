@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import posixpath
 import re
 import typing as t
@@ -76,6 +77,13 @@ class Situation:
     def _simulate(self, rules: LineRules) -> None:
         self.load = self.start(rules)
         self.section = self.section_of(self.load)
+
+    def at(self, rules: LineRules) -> Situation:
+        """The same node as if its next start ran another release."""
+        other = copy.copy(self)
+        other.rules = rules
+        other._simulate(rules)
+        return other
 
     def start(self, rules: LineRules) -> Load:
         """A simulated start of any release with this node's files."""

@@ -305,6 +305,14 @@ def test_what_only_the_release_after_next_refuses_is_a_hint() -> None:
     assert named(stopped, 47) == ["kata", "runc"] and stopped["faults"][0]["line"] == 6
 
 
+def test_what_an_upgrade_would_lose_is_foreseen_as_a_hint() -> None:
+    text = "[plugins.cri.containerd.runtimes.runc]\nruntime_type = '%s'\n" % RUNC + table("kata").replace(OLD, "plugins.cri")
+    facts = interpret(capture(text, status("runc", "kata")))
+    hint = next(fault for fault in facts["faults"] if fault["id"] == 58)
+    assert facts["healthy"] and hint["handlers"] == ["kata"] and hint["severity"] == "info"
+    assert "containerd 2.0 would not load handler kata" in hint["message"] and "no version" in hint["message"]
+
+
 def test_utf_16_is_no_configuration_but_its_handlers_are_named() -> None:
     facts = interpret(capture(ROOT, version="1.7.24", cri_state="not_running", not_utf8={CONFIG: "it is UTF-16"}))
     assert named(facts, 47) == ["kata", "runc"]
