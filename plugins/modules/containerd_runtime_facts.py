@@ -9,7 +9,7 @@ module: containerd_runtime_facts
 short_description: Which runtime handlers a node's containerd has really loaded, and why not the others
 version_added: 0.1.0
 author:
-  - The kubenode.runtime_gate contributors
+  - The kubenode.runtime_gate contributors (@kubenode)
 description:
   - Asks the running containerd over CRI which handlers it has loaded, and reads its configuration files and
     C(containerd config dump) to tell what a restart would load and what was lost on the way, with the reason.
@@ -125,6 +125,11 @@ ansible_facts:
           returned: success
           type: bool
           sample: false
+        reason:
+          description: Why the runtime could not be asked, or serves no CRI; empty when it answered.
+          returned: success
+          type: str
+          sample: ""
         default_handler:
           description: The handler of a pod without runtimeClassName.
           returned: success
@@ -161,6 +166,10 @@ ansible_facts:
           returned: success
           type: list
           elements: str
+        restart_changes:
+          description: Handlers that a restart would keep and load differently, with the keys that change.
+          returned: success
+          type: dict
         lost:
           description: Handlers that are declared for this runtime and not loaded.
           returned: success
@@ -173,6 +182,11 @@ ansible_facts:
           returned: success
           type: list
           elements: dict
+        identity:
+          description: What tells which Node object this node is (name, host name, boot and machine id, the kubelet's names, os, arch).
+          returned: success
+          type: dict
+          sample: {"name": "worker-1", "hostname": "worker-1", "os": "linux", "arch": "amd64"}
         healthy:
           description: There is no fault of severity error or warning.
           returned: success

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import typing as t
 
@@ -52,7 +53,8 @@ def run_node_half(
     if result.get("failed") or result.get("unreachable") or not isinstance(result.get(CAPTURE_KEY), dict):
         raise NodeHalfFailed(_explained(result))
     rest = {key: result[key] for key in ("warnings", "deprecations") if key in result}
-    return result[CAPTURE_KEY], rest
+    # Plain data from here on: ansible-core 2.18 has a text class of its own (which no YAML writer knows), 2.19 tags them.
+    return json.loads(json.dumps(result[CAPTURE_KEY])), rest
 
 
 def _explained(result: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
@@ -71,4 +73,3 @@ def _first_sentence(result: t.Mapping[str, t.Any], said: str) -> str:
     match = _PYTHON.search(said)
     lines = [line.strip() for line in said.splitlines() if _PYTHON.search(line)]
     return (lines[0] if lines else match.group() if match else str(result.get("msg", "")))[:300]
-

@@ -18,7 +18,6 @@ import re
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.toml_spans import (
-    Comment,
     Document,
     Entry,
     Path,

@@ -43,7 +43,7 @@ class Node:
         self.ran: t.List[t.List[str]] = []
         self.unit: t.Optional[t.Dict[str, t.Any]] = None
         self.config = str(directory / "etc/containerd/config.toml")
-        monkeypatch.setattr(collect.processes, "node_processes", lambda: self.proc.processes())
+        monkeypatch.setattr(collect.processes, "node_processes", self.proc.processes)
         monkeypatch.setattr(collect.commands, "run", self._run)
         monkeypatch.setattr(collect.discovery, "unit", lambda _name, _timeout: self.unit)
         monkeypatch.setattr(collect.shutil, "which", lambda name, path=None: None)
