@@ -6,6 +6,8 @@ work=$PWD/.cache/sanity
 tree=$work/ansible_collections/kubenode/runtime_gate
 rm -rf "$tree"
 mkdir -p "$tree" "$work/home/.ansible/test/cache"
+# Our documentation takes over kubernetes.core's fragment of connection options.
+ln -sfn "$(python -c 'import ansible_collections.kubernetes as found; print(found.__path__[0])')" "$work/ansible_collections/kubernetes"
 # runtimeclass_crosscheck documents its connection options by a fragment of this collection.
 mkdir -p "$work/ansible_collections/kubernetes"
 ln -sfn "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ansible_collections/kubernetes/core" "$work/ansible_collections/kubernetes/core"
