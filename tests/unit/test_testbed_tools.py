@@ -115,3 +115,24 @@ def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a command the usage is printed and the exit code is 2."""
     assert tools.main([]) == 2
     assert "fetch" in capsys.readouterr().err
+
+
+def test_a_pin_that_the_archive_has_dropped_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: tools.pathlib.Path) -> None:
+    """After the lists were read again the package is still unknown: the sentence names package, version, suite and what to do."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(tools, "_apt_options", lambda _suite: [])
+    monkeypatch.setattr(tools, "_apt_knows", lambda _options, _package: False)
+    monkeypatch.setattr(tools, "_run", lambda _command, **_options: "")
+    with pytest.raises(tools.ToolError, match=r"no longer serves containerd 1\.6\.20\S+ in bookworm; pin the version it serves now"):
+        tools.tool("containerd-1.6")
+    assert not list((tmp_path / "runtime_gate" / "containerd-1.6").iterdir())
+
+
+def test_a_cached_program_is_not_built_again(monkeypatch: pytest.MonkeyPatch, tmp_path: tools.pathlib.Path) -> None:
+    """What lies in the cache is handed out without a build."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    program = tools.entry("containerd-1.6") / "root/usr/bin/containerd"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    monkeypatch.setattr(tools, "_build_debian", lambda *_arguments: pytest.fail("built again"))
+    assert tools.tool("containerd-1.6") == program
