@@ -28,7 +28,7 @@ _LINE_END = re.compile(r"[ \t]*(?:\n|\r\n|\Z)")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 # A dotted key without escapes, with the blanks around it, and its parts.
 _PLAIN_PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"\\\n\r]*"|'[^'\n\r]*'""")
-_PLAIN_KEY = re.compile(r"[ \t]*((?:{0})(?:[ \t]*\.[ \t]*(?:{0}))*)[ \t]*".format(_PLAIN_PART.pattern))
+_PLAIN_KEY = re.compile(rf"[ \t]*((?:{_PLAIN_PART.pattern})(?:[ \t]*\.[ \t]*(?:{_PLAIN_PART.pattern}))*)[ \t]*")
 _BASIC = re.compile(r'"([^"\\\n\r]*(?:\\[^\n\r][^"\\\n\r]*)*)"')
 _LITERAL = re.compile(r"'([^'\n\r]*)'")
 # A run of up to five quotes ends a multi-line string: the last three are the delimiter.

@@ -197,6 +197,7 @@ ansible_facts:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.collect_options import CAPTURE_KEY, COLLECT_OPTIONS
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.collect import collect
 

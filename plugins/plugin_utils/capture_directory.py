@@ -165,7 +165,7 @@ def _node(path: str, data: t.Mapping[str, bytes]) -> t.Dict[str, t.Any]:
     if text is None:
         return {}
     try:
-        node = yaml.load(text, Loader=_NodeLoader)  # noqa: S506 - a SafeLoader with less
+        node = yaml.load(text, Loader=_NodeLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RuntimeGateError("%s of the capture %s is no YAML: %s." % (NODE, path, _one_line(error))) from None
     if node is None:

@@ -17,7 +17,13 @@ README = (ROOT / "README.md").read_text()
 COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
 #: What a reader has under these names.
 WORK = "/run/reader"
-NAMES_OF_THE_READER = {"hosts.yml": f"{WORK}/hosts.yml", "$PWD": WORK, "handlers.txt": f"{WORK}/handlers.txt", " dist": f" {WORK}/dist", "-p installed": f"-p {WORK}/installed"}
+NAMES_OF_THE_READER = {
+    "hosts.yml": f"{WORK}/hosts.yml",
+    "$PWD": WORK,
+    "handlers.txt": f"{WORK}/handlers.txt",
+    " dist": f" {WORK}/dist",
+    "-p installed": f"-p {WORK}/installed",
+}
 OBJECTS = [
     {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "plain"}, "handler": "runc"},
     {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-1"}},
