@@ -293,6 +293,18 @@ def _planted(template: str, survivors: t.List[str]) -> None:
     assert numbers == list(range(1, len(numbers) + 1)) and numbers, masked
 
 
+def _half_written(template: str) -> None:
+    """A text that is being written: wherever it is cut off, what is there of the secret is not seen."""
+    text = template.replace("%s", SECRET)
+    start = text.find(SECRET)
+    for end in range(max(start, 0) + 6, len(text)):
+        try:
+            masked = Masker().toml(text[:end])
+        except Withheld:
+            continue
+        assert SECRET[:6] not in masked, masked
+
+
 def _untouched(text: str) -> None:
     assert Masker().toml(text) == text
 
@@ -320,6 +332,7 @@ PLANTED_JSON = [
     ({"cniconfig": {"Networks": [{"Config": {"Source": json.dumps({"type": "x", "k8s_auth_token": SECRET})}}]}}, ["type"]),
     ({"cniconfig": {"Source": "{ broken password: " + SECRET}}, []),
     ({"status": {"conditions": [{"message": "proxy http://joe:%s@p failed" % SECRET}]}}, ["failed"]),
+    ([{"a": 1}, "http://joe:%s@h" % SECRET], ["http://"]),
     ({"args": ["--token", SECRET, "--x"]}, ["--x"]),
     ({"env": ["K3S_TOKEN=" + SECRET, "LANG=C"]}, ["LANG=C"]),
     ({"config": {"token": 12345678, "containerd": {"runtimes": {"token": {"runtimeType": "x"}}}}}, ["runtimeType", '"x"']),
@@ -723,6 +736,9 @@ def checks() -> t.List[t.Tuple[str, Check]]:
     add("scalar", _scalar, [(text,) for text in SCALARS])
     add("refused", _refused, REFUSED)
     add("planted", _planted, PLANTED_TOML)
+    # Where the word that tells stands behind the secret, nothing can tell before it is written.
+    before = [(text,) for text, _survivors in PLANTED_TOML if len(text) < 1000 and not text.startswith("# %s")]
+    add("half_written", _half_written, before)
     add("untouched", _untouched, [(text,) for text in UNTOUCHED_TOML])
     add("withheld", _withheld, [(text,) for text in WITHHELD_TOML])
     add("harmless", _harmless, [(text,) for text in HARMLESS])

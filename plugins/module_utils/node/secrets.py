@@ -82,6 +82,9 @@ _DOUBTFUL = re.compile(
 _ASSIGNED = re.compile(r"([\w\"'. -]+=)\s*(.*)")
 _HARMLESS_VALUE = re.compile(r"""(?:true|false|["']{2}|["']/[^"']*["']|\[\s*\]|\{\s*\})?\s*(?:\#.*)?\Z""")
 _OPENS = re.compile(r"""\"\"\"|'''|[\[{]\s*\Z|[\[{,]\s*(?:\#.*)?\Z|-----BEGIN""")
+#: User information whose @ is missing, since the text was cut off there: what follows the colon is no port.
+_CUT_OFF_USER = re.compile(r"""://[^\s/@"'`\[]*:(?![0-9]{0,5}(?:[^\w]|\Z))""")
+_CUT_OFF_HEADER = re.compile(r"""\s*\[{1,2}[\w."'-]*\Z""")
 _TEMPLATE_ACTION = re.compile(r"\{\{[^{}]*\}\}")
 _CONFIGURATION_LINE = re.compile(
     r"""\s*(?:\#.*|\[[^\n]*|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[\w-]+|"[^"\n]*"|'[^'\n]*'))*\s*=.*"""
@@ -447,6 +450,8 @@ def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int
 
 def _is_doubtful_comment(body: str) -> bool:
     assigned = _ASSIGNED.match(body)
+    if _CUT_OFF_USER.search(body):
+        return True
     if not assigned:
         return bool(_DOUBTFUL.search(body)) or _holds_secret(body)
     key, value = assigned.groups()
@@ -482,13 +487,17 @@ def is_harmless(text: str) -> bool:
     """Whether a text that is no TOML holds no secret with certainty, so that it need not be withheld.
 
     All of this must hold: no word of a secret stands anywhere, no ``@`` after ``://``, no content that looks like a
-    secret, no escape that could spell such a word, and each line (Go template actions left out) has the shape of a
+    secret, no escape that could spell such a word, no string that was cut off in the last line, and each line (Go template actions left out) has the shape of a
     comment, a header, a key with a value or an array's element, the last one perhaps cut off; at least one of them is a
     header or has an equals sign. A file with nothing but a password in it does not pass.
     """
     if _DOUBTFUL.search(text) or _holds_secret(text) or re.search(r"\\[uUx]|[\x00-\x08\x0b\x0c\x0e-\x1f]|\r(?!\n)", text):
         return False
-    if re.search(r"\"\"\"|'''", text) or not _STRUCTURE.search(text):
+    if re.search(r"\"\"\"|'''", text) or _CUT_OFF_USER.search(text) or not _STRUCTURE.search(text):
+        return False
+    last = text.rpartition("\n")[2]
+    is_open = last.count('"') % 2 or last.count("'") % 2
+    if "://" in last or (is_open and not _CUT_OFF_HEADER.match(last)):
         return False
     rest = _TEMPLATE_ACTION.sub("", text.lstrip("\ufeff"))
     return all(_CONFIGURATION_LINE.match(line) for line in rest.splitlines())
