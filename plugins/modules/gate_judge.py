@@ -41,7 +41,9 @@ options:
     type: str
     default: kubectl
   cluster:
-    description: Connection options of M(kubernetes.core.k8s_info).
+    description:
+      - The connection options of M(kubenode.runtime_gate.runtimeclass_crosscheck), which are those of C(kubernetes.core), with
+        C(api_timeout) and C(api_page_size).
     type: dict
     default: {}
   node_name:
