@@ -172,4 +172,4 @@ def _broken(error: yaml.YAMLError, text: str, path: str, number: int) -> str:
     # A document that does not parse has not been counted; one that parses but does not construct has.
     which = number if isinstance(error, yaml.constructor.ConstructorError) else number + 1
     problem = getattr(error, "problem", None) or str(error)
-    return f"{path}, document {which}{line} is no YAML: {problem}"
+    return f"{path}, document {which}{line} is no YAML: {' '.join(str(problem).split())[:200]}"

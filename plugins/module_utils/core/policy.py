@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import (
     Toleration,
     parse_selector,
     parse_tolerations,
-    shown,
-    yaml_kind,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import functools
 import re
-import reprlib
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 
@@ -38,9 +38,6 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 # RuntimeClass.handler: "must be lowercase and conform to the DNS Label (RFC 1123) requirements" (k8s.io/api/node/v1).
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _INT64 = re.compile(r"-?[0-9]+\Z")
-
-_SHORT = reprlib.Repr()
-_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother = 3, 120, 120
 
 
 class Taint(t.NamedTuple):
@@ -251,19 +248,3 @@ def _list(raw: t.Any, where: str) -> t.Sequence[t.Any]:
     if not isinstance(raw, (list, tuple)):
         raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a list")
     return raw
-
-
-def shown(value: t.Any) -> str:
-    """A foreign value in an error message: short, on one line, whatever it is."""
-    return _SHORT.repr(value)
-
-
-def yaml_kind(value: t.Any) -> str:
-    """What a value of an input is, in words of YAML: "a list", "a boolean", …"""
-    names = ((bool, "a boolean"), (int, "a number"), (float, "a number"), (str, "a string"), (list, "a list"))
-    if value is None:
-        return "empty"
-    for kind, name in names:
-        if isinstance(value, kind):
-            return name
-    return "a mapping" if isinstance(value, t.Mapping) else "not a value that YAML has"
