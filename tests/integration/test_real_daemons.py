@@ -9,6 +9,8 @@ with a daemon that will not start again, and that has not started again. What it
 
 from __future__ import annotations
 
+import json
+import re
 import time
 import typing as t
 from dataclasses import dataclass
@@ -277,6 +279,10 @@ def test_node_half_under_old_interpreters(node: ContainerdHost, version: str) ->
     facts = interpret(collect(node, python=str(tool(f"python-{version}"))))
     assert_equal(node, facts)
     reference = interpret(collect(node))
-    for facts_of_one in (facts, reference):
-        facts_of_one.pop("collected_at")
-    assert facts == reference
+    assert _timeless(facts) == _timeless(reference)
+
+
+def _timeless(facts: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Facts without the moment: that of the collection, and those in the log lines that the dump of 2.3 and later prints."""
+    kept = {key: value for key, value in facts.items() if key != "collected_at"}
+    return json.loads(re.sub(r'\bt(?:ime)?=\\"[^"]*\\"', "", json.dumps(kept)))
