@@ -40,9 +40,9 @@ _KEY_NAME = re.compile(r"(?:^|[^a-z0-9]|[a-z0-9](?=K))keys?$", re.IGNORECASE)
 _PATH_NAME = re.compile(r"(?:files?|dirs?|paths?)$", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 # The children of these tables are named by people: [runtimes.token] is a handler, not a token.
-_NAMING_TABLES = frozenset(
-    ("plugins", "runtimes", "proxy_plugins", "stream_processors", "timeouts", "mirrors", "configs", "host")
-)
+_NAMING_TABLES = frozenset(("runtimes", "proxy_plugins", "stream_processors"))
+# A registry, an URL or a plugin id, whatever words are in it: [configs."auth.example"], [plugins."io.containerd.x.v1.auth"].
+_FOREIGN_NAME = re.compile(r"[./:]")
 _PLAIN_VALUES = frozenset(("", "true", "false", "null", "none"))
 
 # Content. The named group is what is masked. Repetitions that a failing match would try again from each place are bounded.
@@ -82,9 +82,12 @@ _DOUBTFUL = re.compile(
 _ASSIGNED = re.compile(r"([\w\"'. -]+=)\s*(.*)")
 _HARMLESS_VALUE = re.compile(r"""(?:true|false|["']{2}|["']/[^"']*["']|\[\s*\]|\{\s*\})?\s*(?:\#.*)?\Z""")
 _OPENS = re.compile(r"""\"\"\"|'''|[\[{]\s*\Z|[\[{,]\s*(?:\#.*)?\Z|-----BEGIN""")
+#: An escape can spell any word.
+_ESCAPE = re.compile(r"\\[uUx][0-9A-Fa-f]")
 #: User information whose @ is missing, since the text was cut off there: what follows the colon is no port.
 _CUT_OFF_USER = re.compile(r"""://[^\s/@"'`\[]*:(?![0-9]{0,5}(?:[^\w]|\Z))""")
 _CUT_OFF_HEADER = re.compile(r"""\s*\[{1,2}[\w."'-]*\Z""")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]|\r(?!\n)")
 _TEMPLATE_ACTION = re.compile(r"\{\{[^{}]*\}\}")
 _CONFIGURATION_LINE = re.compile(
     r"""\s*(?:\#.*|\[[^\n]*|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[\w-]+|"[^"\n]*"|'[^'\n]*'))*\s*=.*"""
@@ -135,7 +138,7 @@ def _named_secret(path: Path, value: str) -> bool:
         return False
     before = ""
     for name in names[:-1]:
-        if before not in _NAMING_TABLES and is_secret_name(name):
+        if before not in _NAMING_TABLES and not _FOREIGN_NAME.search(name) and is_secret_name(name):
             return True
         before = name
     return False
@@ -441,7 +444,7 @@ def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int
         end_of_previous = comment.end
         body = text[comment.start : comment.end].strip("# \t")
         if body.startswith("["):
-            tainted = bool(_DOUBTFUL.search(body))
+            tainted = bool(_DOUBTFUL.search(body) or _ESCAPE.search(body))
         if (tainted and body) or _is_doubtful_comment(body):
             tainted = tainted or bool(_OPENS.search(body))
             if not _is_masked(body) and (not body.startswith("[") or _holds_secret(body) or "=" in body):
@@ -450,7 +453,7 @@ def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int
 
 def _is_doubtful_comment(body: str) -> bool:
     assigned = _ASSIGNED.match(body)
-    if _CUT_OFF_USER.search(body):
+    if _CUT_OFF_USER.search(body) or _ESCAPE.search(body):
         return True
     if not assigned:
         return bool(_DOUBTFUL.search(body)) or _holds_secret(body)
@@ -487,17 +490,26 @@ def is_harmless(text: str) -> bool:
     """Whether a text that is no TOML holds no secret with certainty, so that it need not be withheld.
 
     All of this must hold: no word of a secret stands anywhere, no ``@`` after ``://``, no content that looks like a
-    secret, no escape that could spell such a word, no string that was cut off in the last line, and each line (Go template actions left out) has the shape of a
-    comment, a header, a key with a value or an array's element, the last one perhaps cut off; at least one of them is a
-    header or has an equals sign. A file with nothing but a password in it does not pass.
+    secret, no escape that could spell such a word, no string over several lines or cut off in the last one, and each
+    line (Go template actions left out) has the shape of a comment, a header, a key with a value or an array's element;
+    at least one of them is a header or has an equals sign. A file with nothing but a password in it does not pass.
     """
-    if _DOUBTFUL.search(text) or _holds_secret(text) or re.search(r"\\[uUx]|[\x00-\x08\x0b\x0c\x0e-\x1f]|\r(?!\n)", text):
-        return False
-    if re.search(r"\"\"\"|'''", text) or _CUT_OFF_USER.search(text) or not _STRUCTURE.search(text):
-        return False
+    return not _may_hold_secret(text) and not _ends_in_string(text) and _is_configuration(text)
+
+
+def _may_hold_secret(text: str) -> bool:
+    patterns = (_DOUBTFUL, _ESCAPE, _CUT_OFF_USER, _UNPRINTABLE)
+    return _holds_secret(text) or any(pattern.search(text) for pattern in patterns)
+
+
+def _ends_in_string(text: str) -> bool:
     last = text.rpartition("\n")[2]
     is_open = last.count('"') % 2 or last.count("'") % 2
-    if "://" in last or (is_open and not _CUT_OFF_HEADER.match(last)):
+    return "://" in last or bool(is_open and not _CUT_OFF_HEADER.match(last))
+
+
+def _is_configuration(text: str) -> bool:
+    if '"""' in text or "'''" in text or not _STRUCTURE.search(text):
         return False
     rest = _TEMPLATE_ACTION.sub("", text.lstrip("\ufeff"))
     return all(_CONFIGURATION_LINE.match(line) for line in rest.splitlines())
