@@ -13,6 +13,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.verdict
 from tests.integration.ansible_runs import ROOT
 from tests.testbed.host import CONFIG, ContainerdHost
 
+SCRIPT = ROOT / "roles/gate/files/rc-crosscheck.sh"
 README = (ROOT / "README.md").read_text()
 COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
 #: What a reader has under these names.
@@ -70,6 +71,15 @@ def test_the_command_ends_with_0(node, command):
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
+def test_the_script_is_on_the_node(node):
+    """Where the playbook put it, executable; a second run changes nothing."""
+    assert node.run(["/bin/sh", "-c", "test -x /opt/rc-crosscheck && cat /opt/rc-crosscheck"]).stdout == SCRIPT.read_text()
+    environment = {"HOME": WORK, "PATH": "/usr/bin:/bin", "ANSIBLE_LOCAL_TEMP": f"{WORK}/local", "ANSIBLE_REMOTE_TEMP": f"{WORK}/remote"}
+    path = ["-e", "runtime_gate_rc_crosscheck_path=/opt/rc-crosscheck"]
+    command = [str(ROOT / ".venv/bin/ansible-playbook"), "-i", f"{WORK}/hosts.yml", "kubenode.runtime_gate.rc_crosscheck", *path]
+    assert "changed=0" in node.run(command, env=environment, timeout=120).stdout
+
+
 def test_the_installed_collection_runs(node):
     """What the last two commands built and installed, from another directory, without the checkout."""
     environment = {"HOME": WORK, "PATH": "/usr/bin:/bin", "ANSIBLE_LOCAL_TEMP": f"{WORK}/local", "ANSIBLE_COLLECTIONS_PATH": f"{WORK}/installed"}
@@ -83,6 +93,12 @@ def test_the_installed_collection_runs(node):
 
 def test_it_has_the_commands_that_it_promises():
     assert len(COMMANDS) >= 10 and any(line.startswith("make gate INVENTORY=") for line in COMMANDS)
+
+
+def test_it_has_the_sections_that_certification_asks_for():
+    sections = re.findall(r"^## (.+)$", README, re.MULTILINE)
+    wanted = ["Description", "Requirements", "Installation", "Use Cases", "Testing", "Support", "Release Notes", "License"]
+    assert [name for name in sections if name in wanted] == wanted
 
 
 def test_make_test_is_what_ci_runs():
