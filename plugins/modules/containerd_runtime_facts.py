@@ -138,7 +138,8 @@ ansible_facts:
         handlers:
           description:
             - Name of each loaded handler, with runtime_type, binary, shim, options, snapshotter, features, usable (null when
-              not known) and reason.
+              not known) and reason, and what widens the rights of its pods (privileged_without_host_devices, its
+              all_devices_allowed, cgroup_writable, pod_annotations, container_annotations).
           returned: success
           type: dict
           sample: {"runc": {"runtime_type": "io.containerd.runc.v2", "usable": true}}

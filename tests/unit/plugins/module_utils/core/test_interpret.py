@@ -176,6 +176,13 @@ def test_features_show_that_the_binary_ran() -> None:
     assert facts["handlers"]["kata"]["usable"] is None and "" not in facts["handlers"]
 
 
+def test_what_widens_rights_is_shown() -> None:
+    body = {"PodAnnotations": ["io.x.*"], "privileged_without_host_devices": True, "cgroupWritable": False}
+    kata = interpret(capture(ROOT, status("runc", "kata", kata=body)))["handlers"]["kata"]
+    assert kata["pod_annotations"] == ["io.x.*"] and kata["container_annotations"] == []
+    assert kata["privileged_without_host_devices"] is True and kata["cgroup_writable"] is False
+
+
 def test_a_handler_whose_binary_is_missing_is_named() -> None:
     options = {"options": {"BinaryName": "/opt/kata"}}
     text = "version = 2\n" + table("runc") + table("kata") + '[%s.containerd.runtimes.kata.options]\nBinaryName = "/opt/kata"\n' % OLD
