@@ -44,6 +44,7 @@ _TEXT_KEYS = (
 ).split()
 _MAPPING_KEYS = "binaries files not_utf8 unreadable withheld links sha256 kubelet unit".split()
 _LIST_KEYS = "directories absent truncated runtimes undecided problems".split()
+_PLACEHOLDER = "__RUNTIME_GATE_MASKED_"
 _COMMAND_LINES = ("cmdline", "exec_start")
 
 
@@ -313,6 +314,14 @@ def differs(capture: t.Mapping[str, t.Any], path: str) -> bool:
 def _as_files(capture: t.Mapping[str, t.Any], path: str) -> t.Dict[str, bytes]:
     """Path inside the directory -> bytes."""
     node = dict(capture["node"], format=FORMAT)
+    node["sha256"] = {
+        real: digest
+        for real, digest in (node.get("sha256") or {}).items()
+        # A digest of the original beside its masked text would let a short password be guessed offline.
+        if real in capture["files"] and _PLACEHOLDER not in capture["files"][real]
+    }
+    if not node["sha256"]:
+        del node["sha256"]
     parts = {NODE: yaml.safe_dump(node, sort_keys=True, allow_unicode=True, width=120).encode("utf-8")}
     for real, text in capture["files"].items():
         if not real.startswith("/") or real.startswith("//") or posixpath.normpath(real) != real or "\0" in real:

@@ -211,3 +211,10 @@ def test_a_file_that_is_also_a_directory(tmp_path: pathlib.Path) -> None:
     with pytest.raises(RuntimeGateError, match="cannot be written"):
         write_capture({**_CAPTURE, "files": {"/a": "", "/a/b": ""}}, str(tmp_path / "c"))
     assert os.listdir(tmp_path) == []
+
+
+def test_no_digest_of_a_text_with_masked_values_is_written(tmp_path: pathlib.Path) -> None:
+    texts = {"/a": 'password = "__RUNTIME_GATE_MASKED_1__"\n', "/b": "version = 2\n"}
+    digests = {"/a": "0" * 64, "/b": "1" * 64, "/withheld": "2" * 64}
+    write_capture({"format": 1, "node": {"name": "n", "sha256": digests}, "files": texts, "dump": None, "info": None}, str(tmp_path / "n"))
+    assert read_capture(str(tmp_path / "n"))["node"]["sha256"] == {"/b": "1" * 64}
