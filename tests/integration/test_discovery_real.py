@@ -152,8 +152,9 @@ def test_without_root(host: ContainerdHost) -> None:
     host.path("/etc/containerd/config.toml").chmod(0o600)
     # The interpreter of the test may lie where only root can read; the machine's own is for everybody.
     command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", _COLLECT, "/srv/collection"]
-    copied = host.run(["sh", "-c", 'mkdir -p "$2" && cp -rL "$1"/plugins "$2"', "sh",
-                       collections_root() + "/ansible_collections/kubenode/runtime_gate", "/srv/collection/ansible_collections/kubenode/runtime_gate"])  # fmt: skip
+    collection = "/ansible_collections/kubenode/runtime_gate"
+    copy = 'mkdir -p "$2" && cp -rL "$1"/plugins "$2"'
+    copied = host.run(["sh", "-c", copy, "sh", collections_root() + collection, "/srv/collection" + collection])
     assert copied.returncode == 0, copied.stderr
     done = host.run(command, input="{}")
     assert done.returncode == 0, done.stderr

@@ -715,7 +715,7 @@ def _served() -> None:
 def _hangs() -> None:
     with FakeServer(sends(SETTINGS_FRAME, 2)) as server:
         error = _raises(grpc_unary.NoAnswer, cri.ask, server.path, 0.2)
-    assert getattr(error, "kind") == "timeout" and "0.2 s" in str(error), error
+    assert error.kind == "timeout" and "0.2 s" in str(error), error
 
 
 def _collects() -> None:

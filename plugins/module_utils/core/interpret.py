@@ -81,7 +81,6 @@ def _current(situation: Situation, coming: _Next) -> t.Tuple[t.Mapping[str, Tabl
 
 def _with_options(situation: Situation) -> t.Mapping[str, Table]:
     """The loaded handlers; on 1.4, whose Status hides options, with those that the files give the same handler."""
-    assert situation.loaded is not None
     rules, section = situation.running or situation.rules, situation.section
     if rules is None or rules.shows_options or section is None:
         return situation.loaded.handlers

@@ -174,7 +174,7 @@ def _unscoped(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     names = [entry.name for entry in fleet.classes if entry.scope is None and entry.mode != "skip" and entry.name]
     skipped = [entry for entry in fleet.classes if entry.scope is None and entry.mode == "skip" and entry.name]
     if names:
-        example = next(entry for entry in fleet.classes if entry.name == names[0])
+        example = {entry.name: entry for entry in fleet.classes}[names[0]]
         yield _notice(
             "unscoped_classes",
             "info",

@@ -268,7 +268,8 @@ class _Collector:
     def _command(self, arguments: t.List[str]) -> commands.Output:
         """Run the very executable that runs (or the installed one), in the daemon's mount namespace and directory."""
         runtime = self._runtime
-        assert runtime is not None and runtime.exe is not None
+        if runtime is None or runtime.exe is None:
+            raise commands.CommandFailed("no executable of the runtime is known")
         process = runtime.process
         if not process:
             return commands.run([runtime.exe] + arguments, self._timeout)

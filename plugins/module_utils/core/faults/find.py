@@ -176,7 +176,6 @@ def _later_losses(situation: Situation) -> t.List[Fault]:
 
 
 def _foreseen(name: str, future: Situation) -> Fault:
-    assert future.rules is not None
     site = next((item for item in future.declarations() if item.handler == name), None)
     reasons = losses.explain(site, future) if site is not None else []
     down = future.section.down if future.section is not None else None
@@ -245,10 +244,11 @@ def _backups(situation: Situation, outcome: Outcome, found: t.Sequence[Fault]) -
 def _unexplained(situation: Situation, outcome: Outcome, found: t.Sequence[Fault]) -> t.Iterator[Fault]:
     """No loss goes without a word: what no rule explains is said to be unexplained."""
     named = {name for fault in found for name in fault.handlers}
+    sites = {item.handler: item for item in reversed(situation.declarations())}
     for name in outcome.lost:
         if name in named:
             continue
-        site = next(item for item in situation.declarations() if item.handler == name)
+        site = sites[name]
         why = "by the rules of this release line it should be loaded"
         if situation.load is None:
             why = "the version of this containerd is unknown (%s), so its rules are too" % situation.node.get("version")

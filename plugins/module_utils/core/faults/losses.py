@@ -82,7 +82,6 @@ def _fault(
 
 def _not_imported(declaration: Declaration, situation: Situation) -> Fault:
     load = situation.load
-    assert load is not None
     path = declaration.file
     if load.truncated_at is not None:
         return _fault(
@@ -124,7 +123,6 @@ def _elsewhere(declaration: Declaration, situation: Situation) -> Fault:
 
 
 def _misplaced_imports(declaration: Declaration, situation: Situation) -> t.Optional[Fault]:
-    assert situation.load is not None
     for document in situation.load.order:
         for key_path, patterns in _nested_imports(document.tree or {}, ()):
             if any(_would_match(pattern, document.path, declaration.file) for pattern in patterns):
@@ -165,7 +163,6 @@ def _would_match(pattern: str, importer: str, path: str) -> bool:
 
 def _relative_to_link(declaration: Declaration, situation: Situation) -> t.Optional[Fault]:
     """A relative import of a file that is reached by a symbolic link is relative to the link, not to its target."""
-    assert situation.load is not None
     for use in situation.load.imports:
         target = situation.files.target(use.file)
         if target == use.file or use.pattern.startswith("/") or not _would_match(use.pattern, target, declaration.file):
@@ -200,7 +197,6 @@ def _merged_elsewhere(declaration: Declaration, situation: Situation) -> t.Optio
 
 
 def _relative_glob(declaration: Declaration, situation: Situation) -> t.Optional[Fault]:
-    assert situation.load is not None and situation.rules is not None
     for use in situation.load.imports:
         relative = use.is_glob and not use.pattern.startswith("/") and situation.rules.relative_glob_from_cwd
         if relative and _would_match(use.pattern, use.file, declaration.file):
@@ -220,7 +216,6 @@ def _relative_glob(declaration: Declaration, situation: Situation) -> t.Optional
 
 
 def _printed_confd(declaration: Declaration, situation: Situation) -> t.Optional[Fault]:
-    assert situation.rules is not None and situation.load is not None
     inside = posixpath.dirname(declaration.file) + "/" == _CONFD and declaration.file.endswith(".toml")
     if not (inside and situation.rules.prints_confd):
         return None
@@ -239,7 +234,6 @@ def _printed_confd(declaration: Declaration, situation: Situation) -> t.Optional
 
 
 def _no_pattern(declaration: Declaration, situation: Situation) -> Fault:
-    assert situation.load is not None
     load = situation.load
     patterns = ["%s (%s)" % (use.pattern, use.file) for use in load.imports]
     said = "no file imports it; the imports are %s" % ", ".join(patterns) if patterns else "no file imports anything"
@@ -266,7 +260,6 @@ def _no_pattern(declaration: Declaration, situation: Situation) -> Fault:
 
 def _misnamed_imports(situation: Situation, path: str) -> t.Optional[t.Tuple[Document, str]]:
     """A top-level list under another name than imports that would have caught the path."""
-    assert situation.load is not None and situation.rules is not None
     for document in situation.load.order:
         for key, value in (document.tree or {}).items():
             if not isinstance(value, list) or struct_key({key: value}, "imports", situation.rules):
@@ -280,7 +273,6 @@ def _misnamed_imports(situation: Situation, path: str) -> t.Optional[t.Tuple[Doc
 
 
 def _wrong_plugin(declaration: Declaration, document: Document, situation: Situation) -> t.Optional[Fault]:
-    assert situation.rules is not None
     if declaration.kind in ("unknown", "unquoted", "none", "images"):
         return _unknown_plugin(declaration, situation)
     if not situation.rules.modern:
@@ -292,7 +284,6 @@ def _wrong_plugin(declaration: Declaration, document: Document, situation: Situa
 
 def _right_plugin(document: Document, situation: Situation) -> str:
     """The plugin name that a file of this version must use on this line."""
-    assert situation.rules is not None
     version = document.stated_version or 0
     if situation.rules.modern:
         return NEW_RUNTIME if version >= 3 or (version == 0 and situation.rules.migration == "merged") else OLD_CRI
@@ -324,7 +315,6 @@ def _unknown_plugin(declaration: Declaration, situation: Situation) -> Fault:
 
 def _wrong_plugin_1x(declaration: Declaration, document: Document, situation: Situation) -> t.Optional[Fault]:
     load = situation.load
-    assert load is not None and situation.rules is not None
     name = situation.rules.name
     if declaration.kind == "new":
         return _fault(
@@ -370,7 +360,6 @@ def _wrong_plugin_1x(declaration: Declaration, document: Document, situation: Si
 def _hidden_version(declaration: Declaration, document: Document, situation: Situation) -> Fault:
     """1.x: the last stated version holds, so an older drop-in hides from the check that the root is too new."""
     load = situation.load
-    assert load is not None
     later = [item for item in load.order if item is not document and 0 < (item.stated_version or 0) <= 2]
     winner = later[-1] if later else document
     return _fault(
@@ -398,7 +387,6 @@ def lowered(document: Document, version: int) -> t.List[Edit]:
 
 def _lowering_file(document: Document, situation: Situation) -> t.Optional[Document]:
     """The other file whose explicit version 1 makes this one's version count for nothing."""
-    assert situation.load is not None
     if (document.stated_version or 0) < 2:
         return None
     return next((item for item in reversed(situation.load.order) if item.stated_version == 1), None)
@@ -425,7 +413,6 @@ def _both_names(declaration: Declaration) -> Fault:
 
 def _wrong_plugin_per_file(declaration: Declaration, document: Document, situation: Situation) -> t.Optional[Fault]:
     """2.3 and later: every file is migrated from its own version."""
-    assert situation.rules is not None
     version = document.stated_version or 0
     if declaration.kind == "short" and version >= 2:
         return _short_on_2x(declaration, version)
@@ -459,7 +446,6 @@ def _short_on_2x(declaration: Declaration, version: int) -> Fault:
 def _wrong_plugin_merged(declaration: Declaration, document: Document, situation: Situation) -> t.Optional[Fault]:
     """2.0 to 2.2: old names are migrated once, and only where the merged version is 2."""
     load, rules = situation.load, situation.rules
-    assert load is not None and rules is not None
     version = document.stated_version or 0
     if declaration.kind == "new":
         return None
@@ -515,7 +501,6 @@ def _line(situation: Situation) -> str:
 def _old_names_in_newer(declaration: Declaration, document: Document, situation: Situation) -> Fault:
     """The merged version is 3, so names of version 2 are not migrated."""
     load = situation.load
-    assert load is not None
     version = document.stated_version or 0
     raising = [item for item in load.order if item is not document and (item.stated_version or 0) >= 3]
     if version == 2 and raising:
@@ -553,7 +538,6 @@ def _old_names_in_newer(declaration: Declaration, document: Document, situation:
 
 def _wrong_level(declaration: Declaration, document: Document, situation: Situation) -> t.Optional[Fault]:
     rules, load = situation.rules, situation.load
-    assert rules is not None and load is not None
     if declaration.level == "right" and _below_field(declaration, rules):
         return None
     if declaration.level == "promoted" and rules.promotes_runtimes:
@@ -581,7 +565,6 @@ def _below_field(declaration: Declaration, rules: LineRules) -> bool:
 def _replaced(declaration: Declaration, document: Document, situation: Situation) -> t.Optional[Fault]:
     """1.x: a later file has a table for the same plugin, and it replaces this one."""
     load, rules = situation.load, situation.rules
-    assert load is not None and rules is not None
     if rules.plugin_merge != "replace":
         return None
     later = load.order[load.order.index(document) + 1 :]
@@ -614,5 +597,3 @@ def _set_table(file: str, table: str, body: Tree) -> t.Iterator[Edit]:
 
 
 __all__ = ("explain", "lowered")
-
-

@@ -67,7 +67,6 @@ def setting_faults(situation: Situation) -> t.List[Fault]:
 
 
 def _plugin_tables(situation: Situation, plugin: str) -> t.Iterator[t.Tuple[Document, Tree]]:
-    assert situation.load is not None
     for document in situation.load.order:
         body = (field(document.tree or {}, "plugins", situation.load.rules) or {}).get(plugin)
         if isinstance(body, dict):
@@ -76,7 +75,6 @@ def _plugin_tables(situation: Situation, plugin: str) -> t.Iterator[t.Tuple[Docu
 
 def _wrong_home(situation: Situation) -> t.Iterator[Fault]:
     """Keys of the images plugin in the runtime plugin's table (2.x)."""
-    assert situation.rules is not None
     if not situation.rules.modern:
         return
     for document, body in _plugin_tables(situation, NEW_RUNTIME):
@@ -114,7 +112,6 @@ def _homeless(document: Document, path: KeyPath, value: t.Any, home: KeyPath) ->
 
 def _removed_keys(situation: Situation) -> t.Iterator[Fault]:
     """Keys that containerd 2.0 no longer knows; a file that is not read at all is explained elsewhere."""
-    assert situation.rules is not None and situation.load is not None
     if not situation.rules.modern:
         return
     for plugin in (OLD_CRI, NEW_RUNTIME, "cri"):
@@ -207,7 +204,6 @@ _CONTAINERD_KEYS = (
 
 def _misspelled(situation: Situation) -> t.Iterator[Fault]:
     """A key beside ``runtimes`` that nearly is one: containerd ignores it, 1.x without a word."""
-    assert situation.rules is not None
     for plugin in (OLD_CRI, NEW_RUNTIME, SHORT_CRI):
         for document, body in _plugin_tables(situation, plugin):
             containerd = body.get("containerd")
@@ -243,7 +239,6 @@ class _Value(t.NamedTuple):
 
 def _overridden(situation: Situation) -> t.Iterator[t.Tuple[_Value, _Value]]:
     """(loser, winner): a value of a CRI table that a later file has otherwise."""
-    assert situation.load is not None
     last: t.Dict[KeyPath, _Value] = {}
     for document in situation.load.order:
         plugins = field(document.tree or {}, "plugins", situation.load.rules) or {}
@@ -265,7 +260,6 @@ def _leaves(node: t.Any, path: KeyPath) -> t.Iterator[t.Tuple[KeyPath, t.Any]]:
 
 def _later_wins(situation: Situation) -> t.Iterator[Fault]:
     """A later file overrides an earlier one (2.x): a hint, and a warning where a person would expect it otherwise."""
-    assert situation.rules is not None
     if situation.rules.plugin_merge != "deep":
         return
     for loser, winner in _overridden(situation):
@@ -299,7 +293,6 @@ def _later_wins(situation: Situation) -> t.Iterator[Fault]:
 
 def _surprising(loser: str, winner: str, situation: Situation) -> str:
     """Why a person would not expect that the winner wins, or ""."""
-    assert situation.load is not None
     first, second = posixpath.basename(loser), posixpath.basename(winner)
     if second.startswith("."):
         return " (files whose names start with a dot are loaded too)"
@@ -332,8 +325,9 @@ def _is_stale_copy(original: str, copy: str, situation: Situation) -> bool:
 def _cri_values(path: str, situation: Situation) -> t.Dict[KeyPath, t.Any]:
     document = situation.files.document(path)
     plugins = (document.tree or {}).get("plugins") if document is not None else None
-    named = [(plugin, plugins.get(plugin)) for plugin in (OLD_CRI, NEW_RUNTIME, NEW_IMAGES)] if isinstance(plugins, dict) else []
-    return {leaf: value for plugin, body in named for leaf, value in _leaves(body, (plugin,))}
+    tables = plugins if isinstance(plugins, dict) else {}
+    named = {plugin: tables.get(plugin) for plugin in (OLD_CRI, NEW_RUNTIME, NEW_IMAGES)}
+    return {leaf: value for plugin, body in named.items() for leaf, value in _leaves(body, (plugin,))}
 
 
 def _natural(name: str) -> t.List[t.Tuple[int, str]]:
@@ -342,7 +336,6 @@ def _natural(name: str) -> t.List[t.Tuple[int, str]]:
 
 def _arrays(situation: Situation) -> t.Iterator[Fault]:
     """2.x replaces arrays where a reader of the man page expects them to be appended."""
-    assert situation.load is not None and situation.rules is not None
     if situation.rules.plugin_merge != "deep":
         return
     seen: t.Dict[KeyPath, t.Tuple[Document, t.List[t.Any]]] = {}
@@ -380,7 +373,6 @@ def _array_values(node: Tree, path: KeyPath) -> t.Iterator[t.Tuple[KeyPath, t.Li
 
 def _zero_values(situation: Situation) -> t.Iterator[Fault]:
     """A top-level zero or empty value never overrides an earlier one (mergo)."""
-    assert situation.load is not None
     held: t.Dict[str, t.Tuple[str, t.Any]] = {}
     for document in situation.load.order:
         for key, value in (document.tree or {}).items():
@@ -405,7 +397,6 @@ def _zero_values(situation: Situation) -> t.Iterator[Fault]:
 
 def _same_handler(situation: Situation) -> t.Iterator[t.Tuple[Declaration, Declaration]]:
     """(earlier, later): the same handler's table in two loaded files."""
-    assert situation.load is not None
     last: t.Dict[KeyPath, Declaration] = {}
     for document in situation.load.order:
         for declaration in document.declarations:
@@ -436,7 +427,6 @@ def _baked(situation: Situation) -> t.Iterator[Fault]:
 def _ignored_config(situation: Situation) -> t.Iterator[Fault]:
     """1.4 starts on its defaults when the file named with -c does not exist."""
     load = situation.load
-    assert load is not None
     if load.root_missing and load.root != "/etc/containerd/config.toml" and load.rules.missing_config_ignored:
         yield Fault(
             23,
@@ -452,7 +442,6 @@ def _ignored_config(situation: Situation) -> t.Iterator[Fault]:
 
 def _nested_imports(situation: Situation) -> t.Iterator[Fault]:
     """``imports`` and ``version`` behind a table header are keys of that table."""
-    assert situation.load is not None
     for document in situation.load.order:
         for path in _misplaced(document.tree or {}, ()):
             yield Fault(
