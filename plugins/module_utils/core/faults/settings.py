@@ -316,7 +316,7 @@ _COPY_SHARES = 3
 def _is_stale_copy(original: str, copy: str, situation: Situation) -> bool:
     """The copy repeats values of the original, and the original was changed later."""
     times = situation.files.times
-    if not str(times.get(original) or "") > str(times.get(copy) or "~"):
+    if str(times.get(original) or "") <= str(times.get(copy) or "~"):
         return False
     first, second = (_cri_values(path, situation) for path in (original, copy))
     return sum(second.get(path) == value for path, value in first.items()) >= _COPY_SHARES
