@@ -81,7 +81,9 @@ options:
   policy:
     description:
       - What counts and what fails. Every key is optional; a key that does not exist is an error.
-      - C(classes) is a list of the only RuntimeClasses that count, or V(all), the default.
+      - C(classes) is a list of the only RuntimeClasses that count, or V(all), the default. A name that none of the RuntimeClasses has
+        fails the module, because the class that was meant would silently not be judged; where there is no RuntimeClass at all it is
+        only a notice.
       - C(node_selector) maps a class to labels, which replace the node selector of that class. An empty mapping means every node.
       - C(tolerations) is a list that is added to every class (what the pods are known to bring).
       - C(ignore_taints) is a list of taint keys that never exclude a node. The default are the C(node.kubernetes.io) life-cycle taints,
@@ -94,7 +96,9 @@ options:
       - C(allowed_handlers) is a list of handlers; any other that is loaded is reported. By default none is.
       - C(unknown) is V(fail) (the default) or V(warn), for verdicts of V(unknown).
       - C(restart_loss) is V(fail) (the default) or V(warn), for handlers that are loaded now and that a restart would lose.
-      - C(accept_evidence) is a list of V(loaded), V(api) and V(next), on which a pass may rest. The default is V([loaded, api]).
+      - C(accept_evidence) is a list of V(loaded), V(api) and V(next), on which a pass may rest. V(loaded) is what the running daemon
+        answered, V(api) what kubelet wrote into C(status.runtimeHandlers) of the Node, V(next) what the files would load at the next
+        start. The default is V([loaded, api]).
     type: dict
   verdicts:
     description:
@@ -369,7 +373,7 @@ notices:
   description:
     - What no single verdict shows, the worst first. Notices fail nothing.
     - "Their names: V(classes_not_read), V(no_runtime_classes), V(no_nodes_judged), V(windows_nodes), V(virtual_nodes),
-      V(policy_class_unknown), V(old_api_version), V(unscoped_classes), V(classes_not_judged), V(handler_not_allowed), V(weakening_option),
+      V(policy_class_unknown), V(cri_not_served), V(old_api_version), V(unscoped_classes), V(classes_not_judged), V(handler_not_allowed), V(weakening_option),
       V(handler_unnameable), V(selector_matches_no_node), V(class_nobody_serves), V(orphan_handler), V(label_promises_handler),
       V(handler_without_label), V(handler_differs), V(handler_paths_differ), V(workload_class_unknown), V(evidence_api),
       V(object_repeated)."

@@ -12,11 +12,11 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.blast_radius import blast_radius
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.explain import Hints, explain, typing_error
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.explain import Hints, cannot_run, explain, typing_error
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.judged_node import JudgedNode, Runtime, read_node
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.notices import Fleet, loaded_handlers, notices_of
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy, parse_policy
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy, parse_policy, require_existing
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime_class import (
     JudgedClass,
     read_classes,
@@ -79,6 +79,8 @@ def crosscheck(
     rules = parse_policy(policy)
     references = read_references(workloads)
     every_class = read_classes(runtime_classes if classes_read else [], rules, references)
+    if classes_read:
+        require_existing(rules, [str(entry.name) for entry in every_class])
     everywhere = _read_nodes(nodes)
     judged_nodes = _chosen(everywhere, judge)
     classes = [entry for entry in every_class if entry.mode != "skip"] + required_as_classes(rules)
@@ -219,7 +221,7 @@ def _record(node: JudgedNode, entry: JudgedClass, policy: Policy, cell: Cell, hi
 
 def _hints(index: int, entry: JudgedClass, groups: list[Group]) -> Hints:
     """What the targeted nodes have, for did-you-mean and for the line that would scope the class."""
-    handlers: set[str] = set()
+    handlers: dict[str, list[str | None]] = {}
     having: list[JudgedNode] = []
     lacking: list[JudgedNode] = []
     for group in groups:
@@ -227,9 +229,11 @@ def _hints(index: int, entry: JudgedClass, groups: list[Group]) -> Hints:
         (having if cell.state.loaded else lacking).extend(group.nodes[:_SAMPLE])
         if cell.where == "targeted":
             for node in group.nodes[:_SAMPLE]:
-                handlers.update(node.runtime.handlers)
+                for name, info in node.runtime.handlers.items():
+                    handlers.setdefault(name, []).append(cannot_run(info))
     meant = None if having else typing_error(entry.handler, handlers)
-    return Hints(meant, None if entry.scope else _common_label(having[:_SAMPLE], lacking[:_SAMPLE]))
+    broken = handlers[meant] if meant else []
+    return Hints(meant, broken[0] if broken and all(broken) else None, None if entry.scope else _common_label(having[:_SAMPLE], lacking[:_SAMPLE]))
 
 
 def _common_label(having: list[JudgedNode], lacking: list[JudgedNode]) -> tuple[str, str] | None:

@@ -19,6 +19,10 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.verdict
 )
 
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
+# Faults that by their number say why CRI is down, the most precise first (faults/start.py).
+_CRI_DOWN = (27, 3, 26)
+# How the message of a fault that stops the daemon begins, whatever its number (faults/start.py).
+_STOPPED = "containerd does not start"
 # Names that people really use for handlers: none of them is a typing error of another one.
 _ESTABLISHED = (
     "runc",
@@ -44,9 +48,11 @@ _ESTABLISHED = (
 
 class Hints(t.NamedTuple):
     """What the other nodes teach about a class. meant: the handler of the targeted nodes that its name was probably
-    meant to be, or None. label: (key, value) that the nodes with the handler share, or None."""
+    meant to be, or None. broken: why that handler cannot run on any targeted node that has it, or None. label: (key,
+    value) that the nodes with the handler share, or None."""
 
     meant: str | None = None
+    broken: str | None = None
     label: tuple[str, str] | None = None
 
 
@@ -74,13 +80,37 @@ def explain(
 
 
 def faults_of(runtime: Runtime, handler: str) -> list[t.Mapping[str, t.Any]]:
-    """The faults that explain the handler, worst first; where CRI is dead, also those of the whole daemon."""
+    """The faults that explain the handler, worst first. Where CRI is down, first those that say why, for every handler:
+    mending what is wrong with the handler alone would bring nothing back."""
     if not runtime.faults:
         return []
-    found = [fault for fault in runtime.faults if handler in (fault.get("handlers") or ())]
+    down = outage(runtime)
+    found = [fault for fault in runtime.faults if handler in (fault.get("handlers") or ()) and fault not in down]
     if runtime.cri_ready is False:
-        found += [fault for fault in runtime.faults if not fault.get("handlers") and fault.get("severity") == "error"]
-    return sorted(found, key=lambda fault: _SEVERITY.get(str(fault.get("severity")), 3))
+        found += [fault for fault in runtime.faults if _of_all(fault) and fault not in down]
+    return down + sorted(found, key=lambda fault: _SEVERITY.get(str(fault.get("severity")), 3))
+
+
+def _of_all(fault: t.Mapping[str, t.Any]) -> bool:
+    return not fault.get("handlers") and fault.get("severity") == "error"
+
+
+def outage(runtime: Runtime) -> list[t.Mapping[str, t.Any]]:
+    """The faults that say why CRI is down or the daemon does not start, the most precise first; none where CRI answers."""
+    if runtime.cri_ready is not False:
+        return []
+    errors = [fault for fault in runtime.faults if fault.get("severity") == "error"]
+    stopped = [fault for fault in errors if str(fault.get("message")).startswith(_STOPPED)]
+    down = [fault for number in _CRI_DOWN for fault in errors if fault.get("id") == number and fault not in stopped]
+    return stopped + down
+
+
+def outage_told(runtime: Runtime) -> tuple[str, str]:
+    """(why CRI is down, what to do about it); the first may be empty."""
+    faults = outage(runtime) or [fault for fault in runtime.faults if _of_all(fault)]
+    engine = runtime.engine or "the container runtime"
+    why = str(faults[0]["message"]) if faults else runtime.reason
+    return why, _mended(faults, f"Find out why CRI is down (journal of {engine}), then restart {engine}.")
 
 
 def typing_error(handler: str, known: t.Iterable[str]) -> str | None:
@@ -117,13 +147,11 @@ def _lacking(
 ) -> tuple[str, str]:
     handler, engine = judged.handler, _engine(node)
     if node.runtime.cri_ready is False:
+        why, fix = outage_told(node.runtime)
         reason = f"{engine} on {node.name} does not serve CRI, so no handler is loaded, {handler} neither"
-        return _told(reason, faults, node.runtime.reason), _mended(faults, f"Find out why CRI is down (journal of {engine}), then restart {engine}.")
+        return (f"{reason}. {why}" if why else reason), fix + _also(node.runtime, handler, faults)
     if verdict == "unusable":
-        why = node.runtime.handlers[handler].get("reason") or "its shim or binary cannot run"
-        return _told(f"handler {handler} is loaded, but unusable: {why}", faults), _mended(
-            faults, f"Install what handler {handler} needs on {node.name}, or take the handler away."
-        )
+        return _unusable(node, handler, faults)
     if verdict == "restart_required":
         reason = f"handler {handler} is not loaded, but the files on {node.name} have it and a restart would load it"
         return reason, f"Restart {engine} on {node.name} (a reload or SIGHUP does not load handlers)."
@@ -136,15 +164,54 @@ def _lacking(
     return _told(reason, faults), _mended(faults, _never_declared(node, judged, hints))
 
 
+def _also(runtime: Runtime, handler: str, faults: list[t.Mapping[str, t.Any]]) -> str:
+    """What is wrong with the handler itself and would show once CRI is back."""
+    down = outage(runtime)
+    for fault in faults:
+        own = handler in (fault.get("handlers") or ()) and fault not in down and fault.get("severity") in ("error", "warning")
+        if down and own and fault.get("fix"):
+            return f" Handler {handler} also needs this: {_ended(fault['fix'] + _place(fault))}"
+    return ""
+
+
+def _unusable(node: JudgedNode, handler: str, faults: list[t.Mapping[str, t.Any]]) -> tuple[str, str]:
+    """The fault that repeats why the handler cannot run says it better than the facts of the handler, so it replaces
+    them."""
+    why = cannot_run(node.runtime.handlers[handler]) or ""
+    install = f"Install what handler {handler} needs on {node.name}, or take the handler away."
+    same = [fault for fault in faults if why in str(fault.get("message"))]
+    if same:
+        return str(same[0]["message"]), _mended(same + faults, install)
+    return _told(f"handler {handler} is loaded, but unusable: {why}", faults), _mended(faults, install)
+
+
 def _never_declared(node: JudgedNode, judged: JudgedClass, hints: Hints) -> str:
     if hints.meant and judged.name:
         return (
-            f'Did you mean handler "{hints.meant}"? It is loaded where this class lands. The handler of a RuntimeClass cannot'
-            f" be changed: delete RuntimeClass {judged.name} and create it again with handler: {hints.meant}."
+            f'Did you mean handler "{hints.meant}"? It is loaded where this class lands{_but_broken(node, hints)}. The handler'
+            f" of a RuntimeClass cannot be changed: delete RuntimeClass {judged.name} and create it again with"
+            f" handler: {hints.meant}."
         )
     if hints.meant:
-        return f'Did you mean handler "{hints.meant}"? Correct required_handlers in the policy.'
+        broken = _but_broken(node, hints)
+        return f'Did you mean handler "{hints.meant}"{" (loaded" + broken + ")" if broken else ""}? Correct required_handlers in the policy.'
     return f"Configure handler {judged.handler} for {_engine(node)} on {node.name} and restart it."
+
+
+def _but_broken(node: JudgedNode, hints: Hints) -> str:
+    """ ', but unusable …' where the handler that was probably meant could not run either; on the node itself, else on
+    all others."""
+    here = node.runtime.handlers.get(str(hints.meant))
+    if here is not None:
+        return f", but unusable on {node.name}: {cannot_run(here)}" if cannot_run(here) else ""
+    return f", but unusable there: {hints.broken}" if hints.broken else ""
+
+
+def cannot_run(handler: t.Mapping[str, t.Any]) -> str | None:
+    """Why a loaded handler cannot run, or None."""
+    if handler.get("usable") is not False:
+        return None
+    return str(handler.get("reason") or "its shim or binary cannot run")
 
 
 def _with_scope(fix: str, judged: JudgedClass, hints: Hints) -> str:
@@ -201,14 +268,15 @@ def _unknown(node: JudgedNode, state: State) -> tuple[str, str]:
     if runtime.cri_ready is None:
         after = {"loaded": "would load it", "missing": "would not load it"}[state.after_restart]
         reason = f"{_engine(node)} on {node.name} could not be asked; a restart {after}, which does not show what is loaded now"
-        return reason, "Let the gate reach the CRI socket (become), or take next into accept_evidence of the policy."
+        return reason, "Let the gate reach the CRI socket (become), or add `next` to accept_evidence of the policy."
     reason = f"the only evidence for {node.name} is {runtime.evidence}, which accept_evidence of the policy does not take"
-    return reason, "Run the gate on the node, or widen accept_evidence."
+    # What was just read on the node cannot get better by running the gate there.
+    run = "" if runtime.evidence == "loaded" else "Run the gate on the node, or "
+    return reason, f"{run}{'add' if run else 'Add'} `{runtime.evidence}` to accept_evidence of the policy."
 
 
-def _told(reason: str, faults: list[t.Mapping[str, t.Any]], otherwise: str = "") -> str:
-    why = faults[0]["message"] if faults else otherwise
-    return f"{reason}. {why}" if why else reason
+def _told(reason: str, faults: list[t.Mapping[str, t.Any]]) -> str:
+    return f"{reason}. {faults[0]['message']}" if faults else reason
 
 
 def _mended(faults: list[t.Mapping[str, t.Any]], otherwise: str) -> str:

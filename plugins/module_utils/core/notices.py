@@ -10,7 +10,13 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.explain import Hints, scoping_line, typing_error
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.explain import (
+    Hints,
+    cannot_run,
+    outage_told,
+    scoping_line,
+    typing_error,
+)
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.judged_node import JudgedNode
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime_class import (
@@ -19,7 +25,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime
     References,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import nameable
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean, nearest
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import nearest
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.verdict import reach
 
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
@@ -119,6 +125,12 @@ def _some(names: t.Iterable[str]) -> str:
     return ", ".join(listed[:_SHOWN]) + more
 
 
+def _near_name(name: str, known: t.Iterable[str]) -> str:
+    """In parentheses, so that a sentence can go on or end behind it."""
+    near = nearest(name, known)
+    return f' (did you mean "{near}"?)' if near else ""
+
+
 def _classes_not_read(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     if not fleet.classes_read:
         yield _notice(
@@ -133,6 +145,31 @@ def _no_nodes(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
         yield _notice("no_nodes_judged", "warning", "no node was judged, so nothing is shown about any")
 
 
+def _cri_not_served(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
+    """A node whose runtime is down and that no class targets: no verdict tells it, and nothing can run there."""
+    found: dict[tuple[str, str, str, bool], list[str]] = {}
+    for group in fleet.groups:
+        # The nodes of a group agree on both.
+        if group.nodes[0].runtime.cri_ready is not False or any(cell.where == "targeted" for cell in group.row):
+            continue
+        passes = not any(cell.fails for cell in group.row)
+        for node in group.nodes:
+            why, fix = outage_told(node.runtime)
+            found.setdefault((node.runtime.engine or "the container runtime", why, fix, passes), []).append(node.name)
+    for (engine, why, fix, passes), nodes in found.items():
+        it, them, do = ("it", "it", "does") if len(nodes) == 1 else ("they", "them", "do")
+        verdict = f", so {it} {do} not fail" if passes else ""
+        cause = f". {why}" if why else ""
+        yield _notice(
+            "cri_not_served",
+            "warning",
+            f"{engine} on {_some(nodes)} does not serve CRI, so {it} can run no pod at all; no RuntimeClass targets"
+            f" {them}{verdict}{cause}",
+            fix,
+            nodes=nodes,
+        )
+
+
 def _not_judged_kinds(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     kinds = (
         ("windows", "Windows nodes, whose handlers this check does not know"),
@@ -145,7 +182,8 @@ def _not_judged_kinds(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
 
 
 def _policy_names_strangers(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
-    """A class in the policy that does not exist: most probably a typing error, and then the policy does nothing."""
+    """A class in the policy that does not exist: most probably a typing error, and then the policy does nothing. In
+    classes it is an error (policy.require_existing), unless there is no RuntimeClass at all."""
     known = [entry.name for entry in fleet.classes if entry.name]
     for key, names in (("classes", fleet.policy.classes or ()), ("node_selector", tuple(fleet.policy.node_selector))):
         for name in names:
@@ -153,7 +191,7 @@ def _policy_names_strangers(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
                 yield _notice(
                     "policy_class_unknown",
                     "warning",
-                    f"policy: {key} names RuntimeClass {name}, which does not exist{did_you_mean(name, known)}",
+                    f"policy: {key} names RuntimeClass {name}, which does not exist{_near_name(name, known)}",
                     f"Correct the name in {key} of runtime_gate_policy.",
                 )
 
@@ -172,7 +210,10 @@ def _old_versions(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
 
 def _unscoped(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     names = [entry.name for entry in fleet.classes if entry.scope is None and entry.mode != "skip" and entry.name]
-    skipped = [entry for entry in fleet.classes if entry.scope is None and entry.mode == "skip" and entry.name]
+    skipped: dict[str, list[str]] = {}
+    for entry in fleet.classes:
+        if entry.scope is None and entry.mode == "skip" and entry.name:
+            skipped.setdefault(_left_out(entry, fleet.policy), []).append(entry.name)
     if names:
         example = {entry.name: entry for entry in fleet.classes}[names[0]]
         yield _notice(
@@ -181,12 +222,16 @@ def _unscoped(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
             f"RuntimeClasses without scheduling ask every node ({len(names)}): {_some(names)}",
             f"Give them scheduling.nodeSelector, or scope them here: {scoping_line(example, Hints())}",
         )
-    if skipped:
-        yield _notice(
-            "classes_not_judged",
-            "info",
-            f"RuntimeClasses that are not judged ({len(skipped)}; {skipped[0].why}): {_some(str(entry.name) for entry in skipped)}",
-        )
+    for why, left in skipped.items():
+        yield _notice("classes_not_judged", "info", f"RuntimeClasses that are not judged ({len(left)} {why}): {_some(left)}")
+
+
+def _left_out(entry: JudgedClass, policy: Policy) -> str:
+    """Behind a number of classes: which these are."""
+    if policy.classes is not None and entry.name not in policy.classes:
+        return "that classes of the policy does not name"
+    unnamed = ", which no workload names" if policy.unscoped == "referenced" else ""
+    return f"without scheduling{unnamed}; the policy says unscoped: {policy.unscoped}"
 
 
 def _not_allowed(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
@@ -265,7 +310,7 @@ def _near_label(entry: JudgedClass, known: t.Mapping[str, set[str]]) -> str:
     for key, value in entry.selector.items():
         if key not in known:
             near = nearest(key, known)
-            return f"; no node has the label {key}" + (f', did you mean "{near}"?' if near else "")
+            return f"; no node has the label {key}" + (f' (did you mean "{near}"?)' if near else "")
         if value not in known[key]:
             return f"; the label {key} has the values {_some(known[key])}"
     return "; each label is there, but on no node together"
@@ -291,7 +336,10 @@ def _nobody_serves(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
 
 def _meant(fleet: Fleet, entry: JudgedClass) -> str:
     meant = typing_error(entry.handler, fleet.loaded)
-    return f'; did you mean handler "{meant}"?' if meant else ""
+    if not meant:
+        return ""
+    broken = [cannot_run(node.runtime.handlers[meant]) for node in fleet.judged_nodes() if meant in node.runtime.handlers]
+    return f' (did you mean handler "{meant}"{", which is loaded, but unusable" if all(broken) else ""}?)'
 
 
 def _orphans(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
@@ -454,7 +502,7 @@ def _references_nothing(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
             yield _notice(
                 "workload_class_unknown",
                 "warning",
-                f"RuntimeClass {name} does not exist, but workloads name it ({count}){did_you_mean(name, known)}; admission rejects"
+                f"RuntimeClass {name} does not exist, but workloads name it ({count}){_near_name(name, known)}; admission rejects"
                 " their pods",
                 f"Create RuntimeClass {name}, or correct runtimeClassName.",
             )
@@ -491,6 +539,7 @@ Maker = t.Callable[[Fleet], t.Iterator[t.Dict[str, t.Any]]]
 ALWAYS: tuple[Maker, ...] = (
     _classes_not_read,
     _policy_names_strangers,
+    _cri_not_served,
     _old_versions,
     _not_allowed,
     _weakening,

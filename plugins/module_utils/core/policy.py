@@ -37,6 +37,8 @@ LIFECYCLE_TAINTS = (
     "karpenter.sh/unregistered",
 )
 
+_SHOWN = 20  # names in a sentence
+
 
 class Policy(t.NamedTuple):
     """A complete policy, every value checked."""
@@ -71,6 +73,19 @@ def parse_policy(raw: t.Any) -> Policy:
             )
         values[key] = _KEYS[key](value, f"policy: {key}")
     return Policy(**values)
+
+
+def require_existing(policy: Policy, existing: t.Collection[str]) -> None:
+    """Raises RuntimeGateError where classes names a RuntimeClass that does not exist: a typing error there would take the
+    class that was meant out of the check, which then passes. Where there is no class at all, nothing can be taken out."""
+    for name in policy.classes or () if existing else ():
+        if name not in existing:
+            listed = sorted(existing)
+            more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+            raise RuntimeGateError(
+                f"policy: classes names RuntimeClass {name}, which does not exist{did_you_mean(name, existing)}"
+                f" (existing: {', '.join(listed[:_SHOWN])}{more})"
+            )
 
 
 def needs_workloads(raw: t.Any) -> bool:

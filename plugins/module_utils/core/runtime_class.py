@@ -161,9 +161,9 @@ def _mode(name: str, scope: str | None, policy: Policy, references: int | None) 
     if scope is not None or policy.unscoped == "require":
         return "require", ""
     if policy.unscoped == "warn":
-        return "warn", "it has no scheduling and policy: unscoped is warn"
+        return "warn", "it has no scheduling; the policy says unscoped: warn"
     if policy.unscoped == "ignore":
-        return "skip", "it has no scheduling and policy: unscoped is ignore"
+        return "skip", "it has no scheduling; the policy says unscoped: ignore"
     if references:
         return "require", ""
-    return "skip", "it has no scheduling, no workload names it, and policy: unscoped is referenced"
+    return "skip", "it has no scheduling and no workload names it; the policy says unscoped: referenced"

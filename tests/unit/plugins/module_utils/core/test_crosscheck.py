@@ -384,3 +384,21 @@ def test_ten_times_the_nodes_take_no_more_than_some_twenty_times_as_long() -> No
         return best
 
     assert seconds(2000) < 25 * seconds(200)
+
+
+def test_a_class_of_the_policy_that_does_not_exist_is_an_error() -> None:
+    """It would take the class that was meant out of the check, which would then pass."""
+    classes = [{"name": "nvidia", "handler": "nvidia"}, {"name": "kata", "handler": "kata"}]
+    nodes = [{"name": "w1", "labels": {}, "runtime": {"handlers": ["runc"]}}]
+    said = 'policy: classes names RuntimeClass nvidai, which does not exist; did you mean "nvidia"\\? \\(existing: kata, nvidia\\)'
+    with pytest.raises(RuntimeGateError, match=said):
+        crosscheck(classes, nodes, policy={"classes": ["kata", "nvidai"]})
+    assert crosscheck(classes, nodes, policy={"classes": ["nvidia"]})["missing"] == {"w1": ["nvidia"]}
+    assert crosscheck([], nodes, policy={"classes": ["nvidai"]})["ok"] is True
+    assert crosscheck(classes, nodes, policy={"classes": ["nvidai"]}, classes_read=False)["ok"] is False
+
+
+def test_only_the_first_names_of_many_classes_are_told() -> None:
+    classes = [{"name": f"c{number:02}", "handler": "h"} for number in range(25)]
+    with pytest.raises(RuntimeGateError, match=r"which does not exist \(existing: c00, .*, c19 and 5 more\)"):
+        crosscheck(classes, [], policy={"classes": ["zzz"]})

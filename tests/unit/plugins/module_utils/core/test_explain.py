@@ -99,9 +99,14 @@ NEXT = {"layers": {"next": {"available": True}}}
             id="could not be asked, and why",
         ),
         pytest.param(record(facts({}, None, "none")), ["its runtime could not be asked"], ["become"], id="could not be asked"),
-        pytest.param(record(facts({"h": {}}, None, "next")), ["a restart would load it"], ["accept_evidence"], id="only next, there"),
+        pytest.param(record(facts({"h": {}}, None, "next")), ["a restart would load it"], ["add `next` to accept_evidence"], id="only next, there"),
         pytest.param(record(facts({}, None, "next")), ["a restart would not load it"], ["accept_evidence"], id="only next, not there"),
-        pytest.param(record(facts({"h": {}}), {"accept_evidence": ["api"]}), ["evidence for w1 is loaded"], ["accept_evidence"], id="not accepted"),
+        pytest.param(
+            record(facts({"h": {}}), {"accept_evidence": ["api"]}),
+            ["evidence for w1 is loaded"],
+            ["Add `loaded` to accept_evidence"],
+            id="not accepted",
+        ),
         pytest.param(record(facts({}, serves_kubelet=False)), ["its kubelet does not use"], ["become"], id="another runtime"),
         pytest.param(
             record(facts({}), labels={"a": "x"}, nodeSelector={"a": "y", "b": "z"}), ["a is 'x', not 'y'", "label b=z is absent"], None, id="not targeted"
@@ -152,6 +157,84 @@ def test_the_worst_fault_comes_first() -> None:
     found = record(facts({}, faults=faults))
     assert found["faults"] == [7, 9, 30]
     assert "Write version = 2." in found["fix"]
+
+
+CRI_DOWN = {"severity": "error", "handlers": ["h"], "file": "/etc/containerd/config.toml", "table": "", "line": 2}
+NOT_IMPORTED = {**FAULT, "id": 18, "message": "file b is not imported", "fix": "Import b.", "file": None}
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (26, "CRI is not served although containerd itself runs: disabled"),
+        (27, "the CRI configuration is rejected: mirrors"),
+        (3, "the files define handlers without runc"),
+        *((number, "containerd does not start: x") for number in (7, 12, 13, 22, 23, 29, 40, 47, 48, 49, 51, 53, 54)),
+    ],
+)
+@pytest.mark.parametrize("handlers", [["h"], ["other"], []])
+def test_what_brings_cri_down_comes_before_what_is_wrong_with_the_handler(number: int, message: str, handlers: list[str]) -> None:
+    """Also for a handler that stands in no file."""
+    why = {**CRI_DOWN, "id": number, "message": message, "fix": "Mend /etc/containerd/config.toml.", "handlers": handlers}
+    runtime = facts({}, False, "next", faults=[NOT_IMPORTED, why], reason="rpc error: code = Unimplemented")
+    found = record(runtime)
+    assert found["faults"] == [number, 18]
+    assert found["reason"] == f"containerd on w1 does not serve CRI, so no handler is loaded, h neither. {message}"
+    assert found["fix"] == "Mend /etc/containerd/config.toml. Handler h also needs this: Import b."
+    in_no_file = record({**runtime, "faults": [{**NOT_IMPORTED, "handlers": ["other"]}, why]})
+    assert (in_no_file["faults"], in_no_file["reason"]) == ([number], found["reason"])
+    assert in_no_file["fix"] == "Mend /etc/containerd/config.toml."
+
+
+def test_the_most_precise_fault_of_a_dead_cri_comes_first() -> None:
+    faults = [{**CRI_DOWN, "id": number, "message": f"m{number}", "fix": f"Fix {number}."} for number in (26, 3)]
+    found = record(facts({}, False, "next", faults=faults))
+    assert (found["faults"], found["fix"]) == ([3, 26], "Fix 3. (/etc/containerd/config.toml, line 2)")
+
+
+def test_a_fault_of_the_next_start_is_not_why_cri_is_down() -> None:
+    """Where CRI answers, the order is that of severity, and a number alone does not mean that the daemon stops."""
+    later = {**CRI_DOWN, "id": 12, "message": "the short name is not read", "fix": "Mend it."}
+    assert record(facts({}, False, "next", faults=[NOT_IMPORTED, later]))["faults"] == [18, 12]
+    runs = {**CRI_DOWN, "id": 47, "message": "containerd runs, and will not start again: x", "handlers": ["other"]}
+    assert record(facts({}, faults=[NOT_IMPORTED, runs]))["faults"] == [18]
+
+
+def test_why_a_handler_is_unusable_is_said_once() -> None:
+    why = "binary /opt/h is not there or cannot be executed"
+    fault = {**FAULT, "id": 34, "message": f"handler h is loaded, but cannot run: {why}", "fix": "Install it.", "file": None}
+    found = record(facts({"h": {"usable": False, "reason": why}}, faults=[{**FAULT, "id": 1}, fault]))
+    assert found["reason"] == f"handler h is loaded, but cannot run: {why}"
+    assert found["fix"] == "Install it."
+    other = record(facts({"h": {"usable": False, "reason": why}}, faults=[{**FAULT, "id": 1}]))
+    assert other["reason"] == f"handler h is loaded, but unusable: {why}. {FAULT['message']}"
+
+
+def test_evidence_of_the_api_that_is_not_accepted() -> None:
+    node = {"kind": "Node", "metadata": {"name": "w1"}, "status": {"runtimeHandlers": [{"name": "h"}]}}
+    (found,) = crosscheck([{"name": "c", "handler": "h"}], [node], policy={"accept_evidence": ["loaded"]})["verdicts"]
+    assert found["fix"] == "Run the gate on the node, or add `api` to accept_evidence of the policy."
+
+
+def test_the_handler_that_was_meant_cannot_run_either() -> None:
+    def nodes(first: t.Any, second: t.Any) -> list[dict[str, t.Any]]:
+        return [{"name": "w1", "labels": {}, "runtime": {"handlers": first}}, {"name": "w2", "labels": {}, "runtime": {"handlers": second}}]
+
+    def fixes(*handlers: t.Any, **policy: t.Any) -> list[str]:
+        classes = [] if policy else [{"name": "gpu", "handler": "nvidai"}]
+        return [found["fix"] for found in crosscheck(classes, nodes(*handlers), policy=policy)["verdicts"]]
+
+    broken, good = {"nvidia": {"usable": False, "reason": "no shim"}}, {"nvidia": {"usable": True}}
+    here, there = fixes(broken, {})
+    assert 'Did you mean handler "nvidia"? It is loaded where this class lands, but unusable on w1: no shim. The handler' in here
+    assert "It is loaded where this class lands, but unusable there: no shim." in there
+    here, there = fixes(broken, good)
+    assert "but unusable on w1: no shim." in here
+    assert "It is loaded where this class lands. The handler" in there
+    assert "unusable" not in fixes(good, {})[1]
+    assert fixes(broken, {}, required_handlers=["nvidai"])[0].startswith(
+        'Did you mean handler "nvidia" (loaded, but unusable on w1: no shim)? Correct required_handlers'
+    )
 
 
 def test_selector_that_cannot_be_decided() -> None:

@@ -189,8 +189,7 @@ def test_notice(name: str, severity: str, seen: tuple[t.Any, t.Any], twin: tuple
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        ({"classes": ["nvidai"]}, ["classes", "nvidai", 'did you mean "nvidia"']),
-        ({"node_selector": {"nvidai": {"a": "b"}}}, ["node_selector", "nvidai"]),
+        ({"node_selector": {"nvidai": {"a": "b"}}}, ["node_selector", "nvidai", '(did you mean "nvidia"?)']),
     ],
 )
 def test_a_class_of_the_policy_that_does_not_exist(policy: dict[str, t.Any], words: list[str]) -> None:
@@ -200,6 +199,53 @@ def test_a_class_of_the_policy_that_does_not_exist(policy: dict[str, t.Any], wor
         assert word in found["message"]
     assert not notices("policy_class_unknown", [cls("nvidia", "nvidia")], [node("a")], policy={"classes": ["nvidia"]})
     assert not notices("policy_class_unknown", None, [node("a")], policy=policy, classes_read=False)
+
+
+def test_the_policy_names_classes_and_there_is_none() -> None:
+    """With any class there it is an error, see test_crosscheck."""
+    (found,) = notices("policy_class_unknown", [], [node("a")], policy={"classes": ["nvidai"]})
+    assert "policy: classes names RuntimeClass nvidai, which does not exist" in found["message"]
+
+
+DOWN = {
+    "schema": 1,
+    "engine": "containerd",
+    "cri_ready": False,
+    "evidence": "next",
+    "handlers": {"h": {}},
+    "reason": "rpc error: code = Unimplemented",
+    "faults": [
+        {"id": 18, "severity": "error", "handlers": ["h"], "message": "file b is not imported", "fix": "Import b."},
+        {"id": 26, "severity": "error", "handlers": ["h"], "message": "CRI is not served: disabled", "fix": "Take cri out."},
+    ],
+}
+
+
+def down(name: str, **more: t.Any) -> dict[str, t.Any]:
+    return {"name": name, "labels": {}, "runtime": {**DOWN, **more}}
+
+
+def test_a_node_whose_cri_is_down_and_that_no_class_targets() -> None:
+    (found,) = notices("cri_not_served", [cls(gpu="yes")], [down("a")])
+    assert found["message"] == (
+        "containerd on a does not serve CRI, so it can run no pod at all; no RuntimeClass targets it, so it does not fail."
+        " CRI is not served: disabled"
+    )
+    assert (found["severity"], found["fix"], found["nodes"]) == ("warning", "Take cri out.", ["a"])
+    (found,) = notices("cri_not_served", [cls()], [down("a"), down("b")], policy={"unscoped": "ignore"}, fleet=False)
+    assert "on a, b does not serve CRI, so they can run no pod at all; no RuntimeClass targets them, so they do not" in found["message"]
+    (found,) = notices("cri_not_served", [cls(gpu="yes")], [down("a", faults=[])])
+    assert "Unimplemented" in found["message"]
+    assert "Find out why CRI is down" in found["fix"]
+    assert not notices("cri_not_served", [cls(gpu="yes")], [down("a", cri_ready=True)])
+
+
+def test_a_node_that_fails_because_cri_is_down_needs_no_notice() -> None:
+    assert not notices("cri_not_served", [cls()], [down("a")])
+    assert not notices("cri_not_served", [], [down("a")], policy={"required_handlers": ["h"]})
+    undecided = {**down("a"), "labels_complete": False}
+    (found,) = notices("cri_not_served", [cls(gpu="yes")], [undecided])
+    assert "does not fail" not in found["message"]
 
 
 def test_handlers_that_the_policy_does_not_allow() -> None:
@@ -212,8 +258,23 @@ def test_handlers_that_the_policy_does_not_allow() -> None:
 
 def test_classes_that_the_policy_leaves_out() -> None:
     (found,) = notices("classes_not_judged", [cls()], [node("a")], policy={"unscoped": "ignore"})
-    assert "ignore" in found["message"]
+    assert found["message"] == "RuntimeClasses that are not judged (1 without scheduling; the policy says unscoped: ignore): c"
     assert not notices("classes_not_judged", [cls()], [node("a")])
+    (found,) = notices("classes_not_judged", [cls()], [node("a")], policy={"unscoped": "referenced"}, workloads=[])
+    assert "(1 without scheduling, which no workload names; the policy says unscoped: referenced): c" in found["message"]
+    named = notices("classes_not_judged", [cls(), cls("h", "d")], [node("a")], policy={"classes": ["d"], "unscoped": "ignore"})
+    assert [notice["message"].partition("(")[2] for notice in named] == [
+        "1 that classes of the policy does not name): c",
+        "1 without scheduling; the policy says unscoped: ignore): d",
+    ]
+
+
+def test_the_handler_that_was_meant_cannot_run_either() -> None:
+    broken = {"nvidia": {"usable": False}}
+    (found,) = notices("class_nobody_serves", [cls("nvidai")], [node("a", broken)])
+    assert found["message"].endswith('(did you mean handler "nvidia", which is loaded, but unusable?)')
+    (found,) = notices("class_nobody_serves", [cls("nvidai")], [node("a", broken), node("b", ["nvidia"])])
+    assert found["message"].endswith('(did you mean handler "nvidia"?)')
 
 
 def test_workloads_that_name_a_class_which_does_not_exist() -> None:
