@@ -26,7 +26,7 @@ REPORT_SCHEMA = 1
 #: The keys of a runtime's facts that a cross-check of the whole fleet looks at; the rest stays with its host.
 _FLEET_KEYS = (
     "schema", "engine", "version", "serves_kubelet", "evidence", "cri_ready", "explicit", "default_handler", "handlers",
-    "restart_gains", "restart_loses", "collected_at",
+    "restart_gains", "restart_loses", "collected_at", "reason",
 )
 #: What the record takes over from the cross-check's summary of the node.
 _SUMMARY_KEYS = ("kind", "engine", "version", "evidence", "cri_ready", "collected_at", "default_handler", "handlers")
@@ -119,9 +119,15 @@ def judge_host(host: str, result: t.Mapping[str, t.Any], cluster: t.Mapping[str,
         "verdicts": [verdict for verdict in answer["verdicts"] if _notable(verdict)],
         "notices": answer["notices"],
         "policy": options.policy,
-        "fleet": {key: runtime[key] for key in _FLEET_KEYS if key in runtime},
+        "fleet": _fleet_facts(runtime),
         "place": registered,
     }
+
+
+def _fleet_facts(runtime: t.Mapping[str, t.Any]) -> Data:
+    """The facts that the closing cross-check needs; the faults, which may be many, only where CRI is down and they say why."""
+    kept = _FLEET_KEYS + (("faults",) if runtime.get("cri_ready") is False else ())
+    return {key: runtime[key] for key in kept if key in runtime}
 
 
 def broken_record(host: str, message: str, unreachable: bool = False) -> Data:

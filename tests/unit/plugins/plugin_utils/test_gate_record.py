@@ -69,6 +69,17 @@ def test_a_missing_handler_fails_and_the_message_names_class_handler_reason_and_
     assert message.startswith("w1: RuntimeClass nvidia asks for handler nvidia: missing: ") and " Fix: " in message
 
 
+def test_a_host_that_no_class_asks_and_whose_cri_is_down_stands_in_the_report_with_the_cause():
+    fault = {"id": 26, "severity": "error", "handlers": [], "message": "CRI is not served: disabled", "fix": "Take cri out."}
+    down = facts(cri_ready=False, evidence="none", faults=[fault], reason="rpc error")
+    there = cluster(node("w1"))
+    record = gate_record.judge_host("w1", down, there, Options(policy={}))
+    assert not record["fails"]
+    report = gate_record.make_report({"w1": record}, there, ["w1"], {})
+    (notice,) = [entry for entry in report["notices"] if entry["name"] == "cri_not_served"]
+    assert notice["message"].endswith("so it does not fail. CRI is not served: disabled") and notice["fix"] == "Take cri out."
+
+
 def test_a_time_bomb_fails_in_words_that_say_so():
     record = judge(facts("nvidia", "runc", loses=["nvidia"]), node("w1", GPU))
     assert record["cells"] == {"nvidia": "ok"} and record["fails"]
