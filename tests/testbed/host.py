@@ -203,6 +203,7 @@ class ContainerdHost:
     def replace_binary(self, line: str) -> None:
         """Upgrades containerd on disk to another line; the running daemon stays what it is."""
         self.install(tool(f"containerd-{line}"), "/usr/bin/containerd")
+        self.install(tool("runc"), "/usr/bin/runc")
         self._installed = line
 
     def reset(self, line: str | None = None) -> None:

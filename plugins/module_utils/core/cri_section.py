@@ -11,7 +11,13 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Tree
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import Load, Refusal, field, struct_key
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import (
+    DURATION,
+    Load,
+    Refusal,
+    field,
+    struct_key,
+)
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
     NEW_IMAGES,
     NEW_RUNTIME,
@@ -23,11 +29,9 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release
 RUNC_V2 = "io.containerd.runc.v2"
 LINUX_V1 = "io.containerd.runtime.v1.linux"
 
-#: Plugins without which CRI is not served, by generation (the 2.x three depend on each other).
-_CRI_PLUGINS = {False: (OLD_CRI,), True: (OLD_CRI, NEW_RUNTIME, NEW_IMAGES)}
-
 #: Snapshotters that are compiled in on Linux; others come as proxy plugins.
-_SNAPSHOTTERS = frozenset(["overlayfs", "native", "btrfs", "devmapper", "zfs", "aufs", "blockfile", "erofs", "stargz"])
+BUILTIN_SNAPSHOTTERS = frozenset(["overlayfs", "native", "btrfs", "devmapper", "zfs", "aufs", "blockfile", "erofs", "stargz"])
+_DEVMAPPER = "io.containerd.snapshotter.v1.devmapper"
 _PROXY_SNAPSHOTTER_TYPES = ("snapshot", "io.containerd.snapshotter.v1")
 
 #: Fields of a handler whose type the daemon checks while decoding (a wrong one stops the daemon).
@@ -125,6 +129,7 @@ def resolve(load: Load, absent: t.Collection[str] = (), cgroup_version: t.Option
             _down(load, body, containerd, handlers, default)
             or _handler_conflicts(handlers, frozenset(absent), cgroup_version)
             or _image_conflicts(load, body, containerd)
+            or _bad_duration(load)
         )
     return Section(name, body, handlers, default, written, down, refusal)
 
@@ -228,7 +233,7 @@ def _disabled(load: Load) -> str:
     """The disabled plugin without which CRI is not served, or ""."""
     if not load.rules.modern and load.version == 1:
         return SHORT_CRI if SHORT_CRI in load.disabled else ""
-    return next((uri for uri in _CRI_PLUGINS[load.rules.modern] if uri in load.disabled), "")
+    return next((uri for uri in load.rules.needed_plugins if uri in load.disabled), "")
 
 
 def _legacy_conflicts(
@@ -280,6 +285,20 @@ def _handler_conflicts(
     return None
 
 
+_DURATIONS = ("stream_idle_timeout", "image_pull_progress_timeout", "drain_exec_sync_io_timeout")
+
+
+def _bad_duration(load: Load) -> t.Optional[Down]:
+    """A time-out that Go cannot read keeps the plugin that has it down, and CRI with it."""
+    for name in (SHORT_CRI, OLD_CRI, NEW_RUNTIME, NEW_IMAGES):
+        body = load.plugins.get(name)
+        for key in _DURATIONS if isinstance(body, dict) else ():
+            value = field(body, key, load.rules)
+            if isinstance(value, str) and value and not DURATION.match(value):
+                return Down("duration", "invalid `%s`: %r is no duration" % (key, value), key=key, value=value)
+    return None
+
+
 def _image_conflicts(load: Load, body: Tree, containerd: Tree) -> t.Optional[Down]:
     rules = load.rules
     images = load.plugins.get(NEW_IMAGES) if rules.modern else body
@@ -300,7 +319,11 @@ def _snapshotter_exists(load: Load, name: str) -> bool:
     proxy = load.proxy_plugins.get(name)
     if isinstance(proxy, dict):
         return proxy.get("type") in _PROXY_SNAPSHOTTER_TYPES
-    return name in _SNAPSHOTTERS and "io.containerd.snapshotter.v1." + name not in load.disabled
+    if name == "devmapper":
+        # snapshots/devmapper/plugin: without a pool it is skipped at start
+        settings = load.plugins.get("devmapper" if not load.rules.modern and load.version == 1 else _DEVMAPPER)
+        return isinstance(settings, dict) and bool(settings.get("pool_name"))
+    return name in BUILTIN_SNAPSHOTTERS and "io.containerd.snapshotter.v1." + name not in load.disabled
 
 
-__all__ = ("Down", "LINUX_V1", "RUNC_V2", "Section", "builtin_runc", "resolve", "section_name")
+__all__ = ("BUILTIN_SNAPSHOTTERS", "Down", "LINUX_V1", "RUNC_V2", "Section", "builtin_runc", "resolve", "section_name")

@@ -13,6 +13,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import Load
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
     OLD_CRI,
+    SHORT_CRI,
     LineRules,
     rules_for_dump,
 )
@@ -61,7 +62,8 @@ def interpret(capture: t.Mapping[str, t.Any]) -> Table:
     handlers, default, evidence = _current(situation, coming)
     verdicts = _verdicts(situation, handlers)
     change = _change(situation, coming)
-    lost = sorted({item.handler for item in situation.declarations()} - set(handlers))
+    unknown = situation.cri_ready is None and coming.served is None
+    lost = [] if unknown else sorted({item.handler for item in situation.declarations()} - set(handlers))
     outcome = Outcome(handlers, default, lost, verdicts, *change)
     faults = find_faults(situation, outcome)
     return _facts(situation, outcome, coming, evidence, faults)
@@ -96,10 +98,11 @@ def _next(situation: Situation) -> _Next:
     """The next start: from the files; from the dump where the files are refused or not all there."""
     section, load = situation.section, situation.load
     if section is not None:
-        unregistered = section.down is not None and section.down.kind == "disabled" and not _is_modern(load)
+        unregistered = section.down is not None and section.down.plugin in (OLD_CRI, SHORT_CRI) and not _is_modern(load)
         handlers = {} if unregistered else section.handlers
         default = None if unregistered else section.default
-        return _Next(True, "files", handlers, default, section.served_handlers)
+        served = {} if situation.down_with_these_files else section.served_handlers
+        return _Next(True, "files", handlers, default, served)
     dumped = _dump_section(situation)
     if load is not None and load.refusal is not None:
         if dumped is not None:
@@ -148,13 +151,16 @@ def section_of_dump(document: Document, rules: t.Optional[LineRules] = None) -> 
 def _verdicts(situation: Situation, handlers: t.Mapping[str, Table]) -> t.Dict[str, usability.Verdict]:
     binaries = situation.node.get("binaries") or {}
     rules = situation.running or situation.rules
-    loaded = situation.loaded
+    loaded, load = situation.loaded, situation.load
+    # What proxy plugins are loaded stands in no answer: only files that the daemon has read as they are now can tell.
+    known = load is not None and load.refusal is None and load.undetermined is None and not situation.later_than_daemon()
+    proxies = load.proxy_plugins if load is not None and known else None
     found = {}
     for name, handler in handlers.items():
         introspected = None
         if loaded is not None and loaded.introspects:
             introspected = name in loaded.features or None
-        found[name] = usability.judge(handler, rules, binaries, introspected)
+        found[name] = usability.judge(handler, rules, binaries, introspected, proxies)
     return found
 
 
@@ -209,7 +215,9 @@ def _facts(
         "restart_changes": {name: list(keys) for name, keys in outcome.changes.items()},
         "lost": list(outcome.lost),
         "faults": [fault.as_dict() for fault in faults],
-        "healthy": all(fault.severity == INFO for fault in faults) and situation.cri_ready is not False,
+        "healthy": all(fault.severity == INFO for fault in faults)
+        and situation.cri_ready is True
+        and node.get("serves_kubelet") is not False,
         "identity": _identity(node),
     }
 
@@ -358,6 +366,7 @@ def interpret_dump(text: str) -> Table:
     coming = _Next(True, "config dump", section.handlers, default, section.served_handlers)
     facts = _facts(situation, outcome, coming, "next", _dump_faults(document, section, outcome))
     facts["explicit"] = True
+    facts["healthy"] = all(fault["severity"] == INFO for fault in facts["faults"])
     facts["reason"] = "only a dump was given"
     facts["layers"]["next"].update(version=document.stated_version, rc=0)
     facts["release_line"] = None

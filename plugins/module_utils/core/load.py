@@ -9,6 +9,7 @@ the *next* start only; what runs is read from CRI.
 from __future__ import annotations
 
 import posixpath
+import re
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import go_glob
@@ -92,7 +93,7 @@ class Refusal(t.NamedTuple):
     """Why the daemon does not start with these files."""
 
     #: toml, bom, missing_import, directory, bad_glob, version, newer_dropin, plugin_uri, disabled_uri, wrong_type,
-    #: missing_config, proxy
+    #: missing_config, proxy, dump
     kind: str
     file: str
     line: int
@@ -499,7 +500,35 @@ def _glob(pattern: str, known: t.Set[str], rules: LineRules) -> t.Tuple[str, ...
 
 def _validate(load: Load) -> t.Optional[Refusal]:
     """What stops a daemon whose files could all be read."""
-    return _validate_ids(load) or _untyped_proxy(load)
+    return _validate_ids(load) or _untyped_proxy(load) or _same_directories(load) or _bad_timeout(load)
+
+
+#: Go's time.ParseDuration.
+DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)\Z")
+
+
+def _same_directories(load: Load) -> t.Optional[Refusal]:
+    """server.go CreateTopLevelDirectories: `root` and `state` must be different paths."""
+    held = {"root": "/var/lib/containerd", "state": "/run/containerd"}
+    place = load.order[-1] if load.order else None
+    for document in load.order:
+        for key in held:
+            value = field(document.tree or {}, key, load.rules)
+            if value:
+                held[key], place = go_glob.clean(value), document
+    if place is None or held["root"] != held["state"]:
+        return None
+    return Refusal("wrong_type", place.path, place.line_of(("state",)), "root and state must differ", key="state")
+
+
+def _bad_timeout(load: Load) -> t.Optional[Refusal]:
+    for document in load.order:
+        for key, value in (field(document.tree or {}, "timeouts", load.rules) or {}).items():
+            if not isinstance(value, str) or not DURATION.match(value):
+                message = "%r is no duration" % (value,)
+                line = document.line_of(("timeouts", key))
+                return Refusal("wrong_type", document.path, line, message, table="timeouts", key=key)
+    return None
 
 
 #: Types of proxy plugins (``LoadPlugins``, server.go); another one makes containerd panic: `plugin: no type`.
@@ -589,6 +618,7 @@ def _containing(load: Load, key: str, item: str) -> Document:
 
 
 __all__ = (
+    "DURATION",
     "Files",
     "IMAGE_CONTAINERD_KEYS",
     "IMAGE_KEYS",

@@ -80,10 +80,45 @@ class LineRules(t.NamedTuple):
     snapshotter_for_pulls: bool
     #: mirrors and config_path together stop the CRI plugin (1.5)
     mirrors_exclude_config_path: bool
+    #: plugins without which CRI is not served (measured by disabling each plugin of each line), CRI's own first
+    needed_plugins: t.Tuple[str, ...]
     #: keys that a handler's table may have
     handler_keys: t.FrozenSet[str]
 
 
+def _ids(prefix: str, names: str) -> t.Tuple[str, ...]:
+    return tuple("io.containerd.%s.%s" % (prefix, name) for name in names.split())
+
+
+_NEEDED = (
+    _ids("service.v1", "containers-service content-service diff-service images-service introspection-service")
+    + _ids("service.v1", "namespaces-service snapshots-service tasks-service")
+    + ("io.containerd.content.v1.content", "io.containerd.differ.v1.walking", "io.containerd.gc.v1.scheduler")
+    + ("io.containerd.metadata.v1.bolt", "io.containerd.runtime.v2.task")
+)
+_NEEDED_1_4 = (OLD_CRI,) + _NEEDED + ("io.containerd.service.v1.leases-service", "io.containerd.runtime.v1.linux")
+_NEEDED_1_6 = _NEEDED_1_4 + ("io.containerd.event.v1.exchange",)
+_NEEDED_1_7 = (
+    (OLD_CRI,)
+    + _NEEDED
+    + ("io.containerd.event.v1.exchange", "io.containerd.lease.v1.manager", "io.containerd.runtime.v1.linux")
+    + ("io.containerd.runtime.v2.shim", "io.containerd.sandbox.controller.v1.local")
+    + ("io.containerd.sandbox.store.v1.local", "io.containerd.warning.v1.deprecations")
+)
+_NEEDED_2_0 = (
+    (OLD_CRI, NEW_RUNTIME, NEW_IMAGES)
+    + _NEEDED
+    + ("io.containerd.event.v1.exchange", "io.containerd.lease.v1.manager", "io.containerd.shim.v1.manager")
+    + ("io.containerd.podsandbox.controller.v1.podsandbox", "io.containerd.sandbox.controller.v1.shim")
+    + ("io.containerd.sandbox.store.v1.local", "io.containerd.warning.v1.deprecations")
+)
+_NEEDED_2_1 = _NEEDED_2_0 + ("io.containerd.transfer.v1.local", "io.containerd.image-verifier.v1.bindir")
+_NEEDED_2_2 = _NEEDED_2_1 + ("io.containerd.mount-manager.v1.bolt",)
+_NEEDED_2_3 = _NEEDED_2_0 + (
+    "io.containerd.transfer.v1.local",
+    "io.containerd.mount-manager.v1.bolt",
+    "io.containerd.server.v1.grpc",
+)
 _KEYS_1_4 = frozenset(
     "runtime_type runtime_engine runtime_root privileged_without_host_devices base_runtime_spec pod_annotations"
     " container_annotations options".split()
@@ -125,6 +160,7 @@ _LINE_1_4 = LineRules(
     absolute_runtime_type=False,
     snapshotter_for_pulls=True,
     mirrors_exclude_config_path=False,
+    needed_plugins=_NEEDED_1_4,
     handler_keys=_KEYS_1_4,
 )
 _LINE_1_5 = _LINE_1_4._replace(
@@ -141,9 +177,9 @@ _LINE_1_5 = _LINE_1_4._replace(
     shows_options=True,
     mirrors_exclude_config_path=True,
 )
-_LINE_1_6 = _LINE_1_5._replace(name="1.6", absolute_runtime_type=True, handler_keys=_KEYS_1_6)
+_LINE_1_6 = _LINE_1_5._replace(name="1.6", absolute_runtime_type=True, needed_plugins=_NEEDED_1_6, handler_keys=_KEYS_1_6)
 _LINE_1_7 = _LINE_1_6._replace(
-    name="1.7", honours_runtime_path=True, plugin_prefix_checked=True, handler_keys=_KEYS_1_7
+    name="1.7", honours_runtime_path=True, plugin_prefix_checked=True, needed_plugins=_NEEDED_1_7, handler_keys=_KEYS_1_7
 )
 _LINE_2_0 = LineRules(
     name="2.0",
@@ -172,12 +208,18 @@ _LINE_2_0 = LineRules(
     absolute_runtime_type=True,
     snapshotter_for_pulls=False,
     mirrors_exclude_config_path=True,
+    needed_plugins=_NEEDED_2_0,
     handler_keys=_KEYS_2_0,
 )
-_LINE_2_1 = _LINE_2_0._replace(name="2.1", handler_keys=_KEYS_2_1)
-_LINE_2_2 = _LINE_2_1._replace(name="2.2", prints_confd=True)
+_LINE_2_1 = _LINE_2_0._replace(name="2.1", needed_plugins=_NEEDED_2_1, handler_keys=_KEYS_2_1)
+_LINE_2_2 = _LINE_2_1._replace(name="2.2", prints_confd=True, needed_plugins=_NEEDED_2_2)
 _LINE_2_3 = _LINE_2_2._replace(
-    name="2.3", default_version=4, max_version=4, migration="per_file", snapshotter_for_pulls=True
+    name="2.3",
+    default_version=4,
+    max_version=4,
+    migration="per_file",
+    snapshotter_for_pulls=True,
+    needed_plugins=_NEEDED_2_3,
 )
 _LINE_2_4 = _LINE_2_3._replace(name="2.4", handler_keys=_KEYS_2_4)
 

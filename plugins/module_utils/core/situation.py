@@ -11,7 +11,12 @@ import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import cri_section
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Declaration, Document
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import Files, Load, simulate
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import (
+    Files,
+    Load,
+    Refusal,
+    simulate,
+)
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.loaded import Loaded, read_status
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import LineRules, rules_for
 
@@ -19,10 +24,13 @@ DEFAULT_CONFIG = "/etc/containerd/config.toml"
 
 #: Names that editors and package managers leave behind: never meant to be loaded.
 _BACKUP = re.compile(
-    r"(?:\.(?:bak|backup|orig|old|save|saved|dist|sample|example|swp|swo|tmpl|tmp|disabled)|~|\.rpm\w+|\.dpkg-\w+|\.ucf-\w+)"
-    r"(?:[.\-_]?\d+)?$|^\.#|^#.*#$|\.(?:bak|backup|orig)[.\-_]",
+    r"[.\-_](?:bak|backup|orig|original|old|prev|previous|save|saved|dist|default|sample|example|swp|swo|tmpl|tmp|j2"
+    r"|disabled|off|working|pacnew|pacsave|rpm\w+|dpkg-\w+|ucf-\w+)(?:[.\-_]?\d+)?(?:\.toml|\.conf)?$"
+    r"|~$|^\.#|^#.*#$|\.(?:bak|backup|orig)[.\-_]"
+    r"|\.toml[.\-_]\d[\d.\-_T:]*$",
     re.IGNORECASE,
 )
+_BACKUP_DIRECTORY = re.compile(r"/(?:backups?|old|bak|orig|archive)(?:[.\-_]\d+)?/", re.IGNORECASE)
 _TEMPLATE = re.compile(r"\.tmpl$|template\.toml$")
 
 #: Where the runtimes of distributions keep their configuration.
@@ -40,7 +48,7 @@ _RUNTIME_DIRECTORIES = (
 
 def is_backup(path: str) -> bool:
     """A backup-like name (DESIGN: info at most)."""
-    return bool(_BACKUP.search(posixpath.basename(path)))
+    return bool(_BACKUP.search(posixpath.basename(path)) or _BACKUP_DIRECTORY.search(path))
 
 
 def is_template(path: str) -> bool:
@@ -76,12 +84,27 @@ class Situation:
 
     def _simulate(self, rules: LineRules) -> None:
         self.load = self.start(rules)
+        self.load.refusal = self.load.refusal or self._refused_by_binary(rules)
         self.section = self.section_of(self.load)
+
+    def _refused_by_binary(self, rules: LineRules) -> t.Optional[Refusal]:
+        """The binary on disk cannot read the files although the model can: its own word counts.
+
+        1.5 to 1.7 cannot dump a root file that does not exist, and start without it all the same.
+        """
+        dump, load = self.dump or {}, self.load
+        upgraded = self.node.get("next_version") not in (None, self.node.get("version"))
+        if load is None or upgraded or load.root_missing or load.undetermined or dump.get("rc") in (None, 0):
+            return None
+        lines = [line.strip() for line in str(dump.get("stderr") or "").splitlines() if line.strip()]
+        if not lines or "permission denied" in lines[-1]:
+            return None
+        return Refusal("dump", self.root, 0, lines[-1])
 
     def at(self, rules: LineRules) -> Situation:
         """The same node as if its next start ran another release."""
         other = copy.copy(self)
-        other.rules = rules
+        other.rules, other.dump = rules, None
         other._simulate(rules)
         return other
 
@@ -118,18 +141,36 @@ class Situation:
         return list(order) + rest
 
     def declarations(self) -> t.List[Declaration]:
-        """Every handler that a file of this node declares for its runtime; backup-like files are not asked."""
-        return [item for document in self.documents() if not is_backup(document.path) for item in document.declarations]
+        """Every handler that a file of this node declares for its runtime; backups that are not loaded are not asked."""
+        return [item for document in self.documents() if not self._idle_backup(document) for item in document.declarations]
 
     def backup_declarations(self) -> t.List[Declaration]:
         """… and those of backup-like files and templates."""
-        return [item for document in self.documents() if is_backup(document.path) for item in document.declarations]
+        return [item for document in self.documents() if self._idle_backup(document) for item in document.declarations]
+
+    def _idle_backup(self, document: Document) -> bool:
+        """A backup by its name that no import takes (one that is taken is configuration like any other)."""
+        return is_backup(document.path) and document.path not in (self.load.paths if self.load else ())
 
     def belongs_elsewhere(self, path: str) -> bool:
         """The file lies where another runtime of this node looks, not this one."""
         if path in (self.load.paths if self.load else ()) or path.startswith(self.own_directory):
             return False
         return any(path.startswith(prefix) for prefix in _RUNTIME_DIRECTORIES)
+
+    @property
+    def down_with_these_files(self) -> bool:
+        """CRI is not served by a daemon (or a unit that fails) which has read these very files: a restart brings the same.
+
+        The model of a start is then wrong about something that it does not know; the daemon's word counts.
+        """
+        if self.cri_ready is not False or self.later_than_daemon() or self.node.get("next_version") not in (
+            None,
+            self.node.get("version"),
+        ):
+            return False
+        failing = (self.node.get("unit") or {}).get("state") in ("failed", "activating")
+        return failing or (self.node.get("cri_state") == "unimplemented" and self.node.get("daemon_started") is not None)
 
     def later_than_daemon(self) -> t.List[str]:
         """Loaded files that were modified after the daemon started."""

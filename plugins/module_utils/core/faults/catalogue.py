@@ -60,6 +60,7 @@ NAMES: t.Dict[int, str] = {
     53: "import-pattern-malformed",
     54: "disabled-plugin-not-a-uri",
     55: "unexplained-loss",
+    56: "rejected-by-the-binary",
     57: "unknown-key",
     58: "later-release-loses",
 }

@@ -24,16 +24,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situati
 #: The API server's rule for RuntimeClass.handler: an RFC 1123 label (k8s.io/api node/v1, validation NameIsDNSLabel).
 _DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\Z")
 
-#: api/types/runc/options/oci.proto, release lines 1.4 to 2.4.
-_RUNC_OPTION_TYPES: t.Dict[str, t.Any] = {
-    **dict.fromkeys("BinaryName CriuImagePath CriuPath CriuWorkPath Root ShimCgroup TaskApiAddress".split(), str),
-    **dict.fromkeys(("NoNewKeyring", "NoPivotRoot", "SystemdCgroup"), bool),
-    **dict.fromkeys(("IoGid", "IoUid", "TaskApiVersion"), int),
-}
-_RUNC_OPTIONS = sorted(_RUNC_OPTION_TYPES)
-_TYPE_WORDS = {str: "a string", bool: "true or false", int: "a number"}
-#: api/types/runtimeoptions/v1/api.proto: what every other shim gets.
-_OTHER_OPTIONS = ("TypeUrl", "ConfigPath", "ConfigBody")
+_RUNC_OPTIONS = sorted(usability.RUNC_OPTION_TYPES)
 
 _WINDOWS_TYPE = "io.containerd.runhcs.v1"
 
@@ -53,8 +44,9 @@ def handler_faults(
     found: t.List[Fault] = []
     for name in sorted(handlers):
         site = _site(name, situation)
-        for check in (_unusable, _runtime_path, _unknown_keys, _options, _cgroup_driver, _snapshotter, _name):
+        for check in (_unusable, _runtime_path, _unknown_keys, _options, _snapshotter, _name):
             found.extend(check(name, handlers[name], verdicts[name], site, situation))
+    found.extend(_cgroup_drivers(situation, handlers, default))
     return found
 
 
@@ -102,6 +94,11 @@ def _unusable(
         return
     if verdict.kind == "empty_type":
         yield _empty_type(name, verdict, site)
+        return
+    if verdict.kind == "bad_option":
+        key = verdict.reason.split(" ")[0]
+        said = "handler %s is loaded, but cannot run: %s" % (name, verdict.reason)
+        yield site.at(key, situation).fault(33, ERROR, name, said, "Correct %s and restart containerd." % key)
         return
     fix = "Install what the handler needs and ask again; or take handler %s out." % name
     if verdict.kind == "removed":
@@ -164,6 +161,8 @@ def _unknown_keys(
     if rules is None or site.declaration is None:
         return
     children = dotted_children(site.declaration.body)
+    if children and handler.get("runtime_type"):
+        yield _too_deep(name, children, site)
     for key, value in site.declaration.body.items():
         known = any(struct_key({key: value}, item, rules) for item in rules.handler_keys)
         if known or key in children or key.lower() in _SAID_ELSEWHERE or value in (None, "", 0, False, [], {}):
@@ -183,6 +182,23 @@ def _unknown_keys(
         )
 
 
+def _too_deep(name: str, children: t.List[str], site: _Site) -> Fault:
+    """A handler's table that stands below another handler's."""
+    path = site.declaration.path if site.declaration is not None else ()
+    edits = [
+        Edit("rename_table", site.file, toml_key(path + (child,)), value=toml_key(path[:-1] + (child,)))
+        for child in children
+    ]
+    return site.fault(
+        14,
+        ERROR,
+        name,
+        "[%s] stands one level too deep, below handler %s, and is not read" % (toml_key(path + (children[0],)), name),
+        "Name the table [%s] and restart containerd." % toml_key(path[:-1] + (children[0],)),
+        edits,
+    )._replace(handlers=tuple(children))
+
+
 #: Keys that older releases know or that have a number of their own: 16 (removed), 32 (runtime_path); migrated: sandbox_mode.
 _SAID_ELSEWHERE = frozenset("runtime_engine runtime_root runtime_path sandbox_mode".split())
 
@@ -190,44 +206,39 @@ _SAID_ELSEWHERE = frozenset("runtime_engine runtime_root runtime_path sandbox_mo
 def _options(
     name: str, handler: Table, verdict: usability.Verdict, site: _Site, situation: Situation
 ) -> t.Iterator[Fault]:
-    options = handler.get("options") or {}
-    if not options and site.declaration is not None:
-        options = site.declaration.body.get("options") or {}
+    # What is written counts here: Status of 2.x also lists every option that is not.
+    written = site.declaration.body.get("options") if site.declaration is not None else None
+    options = written or handler.get("options") or {}
     runtime_type = str(handler.get("runtime_type") or "")
     if not isinstance(options, dict) or runtime_type in ("", LINUX_V1):
         return
-    runc = runtime_type in usability.RUNC_TYPES
-    known = _RUNC_OPTIONS if runc else _OTHER_OPTIONS
+    if runtime_type not in usability.RUNC_TYPES:
+        yield from _foreign_options(name, options, site, situation)
+        return
+    known = _RUNC_OPTIONS
     table = "%s.options" % site.table if site.table else ""
     for key in sorted(options):
         same = [other for other in options if other.lower() == key.lower()]
         if key.lower() in (item.lower() for item in known):
             if len(same) > 1 and key == sorted(same)[0] and len({str(options[other]) for other in same}) > 1:
                 yield _twice(name, same, options, site, situation, table)
-            elif runc and not _has_type(key, options[key]):
-                yield _mistyped(name, key, options[key], site, situation)
         elif options[key] not in (None, "", 0, False, [], {}):
-            yield _unread(name, key, options[key], known, runc, site, situation, table)
+            yield _unread(name, key, options[key], known, site, situation, table)
 
 
-def _option_type(key: str) -> t.Any:
-    return next(kind for name, kind in _RUNC_OPTION_TYPES.items() if name.lower() == key.lower())
-
-
-def _has_type(key: str, value: t.Any) -> bool:
-    kind = _option_type(key)
-    return value is None or (isinstance(value, kind) and (kind is bool or not isinstance(value, bool)))
-
-
-def _mistyped(name: str, key: str, value: t.Any, site: _Site, situation: Situation) -> Fault:
-    wanted = _TYPE_WORDS[_option_type(key)]
-    return site.at(key, situation).fault(
-        33,
-        WARNING,
-        name,
-        "%s = %r in the options of handler %s must be %s: the shim cannot read its options" % (key, value, name, wanted),
-        "Write %s as %s and restart containerd." % (key, wanted),
-    )
+def _foreign_options(name: str, options: Table, site: _Site, situation: Situation) -> t.Iterator[Fault]:
+    """Another shim than runc's gets the whole table as its ConfigBody (pkg/cri GetRuntimeOptions): runc's options there
+    are the shim's own affair (runwasi reads SystemdCgroup), only BinaryName is worth a word."""
+    for key in sorted(options):
+        if key.lower() == "binaryname" and options[key]:
+            yield site.at(key, situation).fault(
+                33,
+                INFO,
+                name,
+                "%s = %r of handler %s is handed to its shim as it is: containerd itself runs no such binary"
+                % (key, options[key], name),
+                "Name the shim in runtime_type where another one is meant.",
+            )
 
 
 def _twice(
@@ -253,7 +264,6 @@ def _unread(
     key: str,
     value: t.Any,
     known: t.Sequence[str],
-    runc: bool,
     site: _Site,
     situation: Situation,
     table: str,
@@ -264,10 +274,7 @@ def _unread(
         edits.append(Edit("unset", site.file, table, key))
         if near:
             edits.append(Edit("set", site.file, table, near, value))
-    if not runc and key.lower() in (item.lower() for item in _RUNC_OPTIONS):
-        said = "is an option of the runc shim, and the shim of handler %s is another one: it is not read" % name
-    else:
-        said = "is not an option of this shim and is not read%s" % suggest.did_you_mean(key, known)
+    said = "is not an option of the runc shim and is not read%s" % suggest.did_you_mean(key, known)
     return site.at(key, situation).fault(
         33,
         WARNING,
@@ -278,28 +285,38 @@ def _unread(
     )
 
 
-def _cgroup_driver(
-    name: str, handler: Table, verdict: usability.Verdict, site: _Site, situation: Situation
-) -> t.Iterator[Fault]:
+def _cgroup_drivers(situation: Situation, handlers: t.Mapping[str, Table], default: t.Optional[str]) -> t.Iterator[Fault]:
+    """SystemdCgroup of the runc-type handlers against the driver that the kubelet uses.
+
+    On 2.x a kubelet from 1.31 on takes the driver from CRI, which answers for the default handler (KEP-4033); on 1.x its
+    own configuration holds. Without a kubelet there is nothing to compare with.
+    """
     driver = (situation.node.get("kubelet") or {}).get("cgroup_driver")
     rules = situation.running or situation.rules
-    runc = handler.get("runtime_type") in usability.RUNC_TYPES
-    if driver not in ("systemd", "cgroupfs") or not runc or (rules is not None and not rules.shows_options):
+    if driver not in ("systemd", "cgroupfs") or rules is None or not rules.shows_options:
         return
-    systemd = bool(usability.option(handler.get("options") or {}, "SystemdCgroup"))
-    if systemd == (driver == "systemd"):
-        return
-    wanted = driver == "systemd"
-    edits = [Edit("set", site.file, site.table + ".options", "SystemdCgroup", wanted)] if site.table else []
-    yield site.fault(
-        35,
-        WARNING,
-        name,
-        "handler %s has SystemdCgroup = %s, but the kubelet's cgroup driver is %s: its pods cannot be created"
-        % (name, str(systemd).lower(), driver),
-        "Set SystemdCgroup = %s in the options of handler %s and restart containerd." % (str(wanted).lower(), name),
-        edits,
-    )
+    asked = handlers.get(default or "") or {}
+    over_cri = rules.modern and asked.get("runtime_type") in usability.RUNC_TYPES
+    wanted = _systemd(asked) if over_cri else driver == "systemd"
+    for name in sorted(handlers):
+        if handlers[name].get("runtime_type") not in usability.RUNC_TYPES or _systemd(handlers[name]) == wanted:
+            continue
+        site = _site(name, situation)
+        whose = "the default handler %s has" % default if over_cri else "the kubelet's cgroup driver asks for"
+        yield site.fault(
+            35,
+            # Nobody wrote the built-in runc, and where it is not the default hardly anybody asks for it.
+            WARNING if site.declaration is not None or name == default else INFO,
+            name,
+            "handler %s has SystemdCgroup = %s, but %s %s: its pods fail with `expected cgroupsPath to be of format`"
+            % (name, str(not wanted).lower(), whose, str(wanted).lower()),
+            "Set SystemdCgroup = %s in the options of handler %s and restart containerd." % (str(wanted).lower(), name),
+            (Edit("set", site.file, site.table + ".options", "SystemdCgroup", wanted),) if site.table else (),
+        )
+
+
+def _systemd(handler: Table) -> bool:
+    return bool(usability.option(handler.get("options") or {}, "SystemdCgroup"))
 
 
 def _snapshotter(

@@ -61,6 +61,7 @@ def setting_faults(situation: Situation) -> t.List[Fault]:
         _baked,
         _ignored_config,
         _nested_imports,
+        _unexpanded_imports,
     ):
         found.extend(check(situation))
     return found
@@ -455,6 +456,24 @@ def _nested_imports(situation: Situation) -> t.Iterator[Fault]:
                 % (path[-1], toml_key(path[:-1])),
                 "Move it above the first table header of %s and restart containerd." % document.path,
                 (Edit("unset", document.path, toml_key(path[:-1]), path[-1]),),
+            )
+
+
+def _unexpanded_imports(situation: Situation) -> t.Iterator[Fault]:
+    """Patterns in a dialect that is not Go's filepath.Glob."""
+    for use in situation.load.imports if situation.load else ():
+        if use.pattern.startswith(("~", "$", "file:")) and not use.matches:
+            yield Fault(
+                18,
+                WARNING,
+                (),
+                use.file,
+                "",
+                use.line,
+                "the import %r of %s is looked up as %s: containerd expands no home directory, variable or URL"
+                % (use.pattern, use.file, use.resolved),
+                "Write an absolute path and restart containerd.",
+                (Edit("discard", use.file, "", "imports", use.pattern),),
             )
 
 

@@ -173,6 +173,11 @@ def _proxy(refusal: Refusal, situation: Situation) -> _Explained:
     return 29, said, fix, [Edit("set", refusal.file, refusal.table, "type", wanted)]
 
 
+def _dump(refusal: Refusal, situation: Situation) -> _Explained:
+    said = "`config dump` of the installed binary fails: %s" % refusal.message
+    return 56, said, "Correct what the message names in the files that %s loads." % refusal.file, []
+
+
 _REFUSALS: t.Dict[str, t.Callable[[Refusal, Situation], _Explained]] = {
     "toml": _toml,
     "bom": _bom,
@@ -186,6 +191,7 @@ _REFUSALS: t.Dict[str, t.Callable[[Refusal, Situation], _Explained]] = {
     "wrong_type": _wrong_type,
     "missing_config": _missing_config,
     "proxy": _proxy,
+    "dump": _dump,
 }
 
 

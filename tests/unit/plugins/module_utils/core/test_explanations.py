@@ -104,11 +104,11 @@ CASES = [
         "1.6",
     ),
     # single handlers
-    ("2.1.9", ROOT + handler("foo", options="SystemdCgroup = 'true'\n"), 33, "warning", ["foo"], "must be true or false"),
-    ("2.1.9", ROOT + handler("foo", options="IoUid = true\n"), 33, "warning", ["foo"], "must be a number"),
+    ("2.1.9", ROOT + handler("foo", options="SystemdCgroup = 'true'\n"), 33, "error", ["foo"], "must be true or false"),
+    ("2.1.9", ROOT + handler("foo", options="IoUid = true\n"), 33, "error", ["foo"], "must be a number"),
     ("2.1.9", ROOT + handler("foo", options="BinaryName = '/a'\nbinaryName = '/b'\n"), 33, "warning", ["foo"], "binaryName = '/b' holds"),
     ("2.1.9", ROOT + handler("foo", options="Nonsense = 1\n"), 33, "warning", ["foo"], "is not an option"),
-    ("2.1.9", ROOT + handler("kata", kind="io.containerd.kata.v2", options="BinaryName = 'x'\n"), 33, "warning", ["kata"], "option of the runc shim"),
+    ("2.1.9", ROOT + handler("kata", kind="io.containerd.kata.v2", options="BinaryName = 'x'\n"), 33, "info", ["kata"], "handed to its shim"),
     ("2.1.9", ROOT + handler("foo", more="runtime_tipe = 'x'\n"), 57, "warning", ["foo"], 'did you mean "runtime_type"'),
     ("1.6.20", ROOT + handler("foo", more="snapshotter = 'native'\n"), 57, "warning", ["foo"], "containerd 1.6"),
     (
@@ -187,6 +187,11 @@ CASES = [
     ),
     ("2.1.9", {CONFIG: V2 + "oom_score = 100\n" + IMPORTS, CONFD + "/x.toml": V2 + "oom_score = 0\n"}, 30, "warning", [], "never overrides"),
     ("2.1.9", V2 + "[debug]\nversion = 3\n", 20, "info", [], "stands below the header"),
+    ("2.1.9", V2 + "imports = ['~/k*.toml']\n" + RUNC % OLD, 18, "warning", [], "expands no home directory"),
+    ("2.1.9", "root = '/x'\nstate = '/x/'\n" + ROOT, 51, "error", ["runc"], "root and state must differ"),
+    ("2.1.9", ROOT + "[timeouts]\nx = '5'\n", 51, "error", ["runc"], "'5' is no duration"),
+    ("2.1.9", ROOT + "[%s]\nstream_idle_timeout = '4 hours'\n" % OLD, 27, "error", ["runc"], "is no duration"),
+    ("2.1.9", ROOT + "[%s.containerd]\nsnapshotter = 'devmapper'\n" % OLD, 27, "error", ["runc"], "failed to find snapshotter"),
     ("2.1.9", "version = -1\n", 51, "error", [], "must not be negative"),
 ]
 
@@ -237,12 +242,82 @@ def test_a_writable_cgroup_needs_version_2() -> None:
         assert not faults(facts("2.1.9", text, cgroup_version=version), 27)
 
 
-def test_the_kubelets_driver() -> None:
+def test_the_kubelets_driver_on_1x_is_its_own() -> None:
     text = ROOT + handler("foo", options="SystemdCgroup = true\n")
-    systemd = faults(facts("2.1.9", text, kubelet={"cgroup_driver": "systemd"}), 35)
-    cgroupfs = faults(facts("2.1.9", text, kubelet={"cgroup_driver": "cgroupfs"}), 35)
+    systemd = faults(facts("1.7.24", text, kubelet={"cgroup_driver": "systemd"}), 35)
+    cgroupfs = faults(facts("1.7.24", text, kubelet={"cgroup_driver": "cgroupfs"}), 35)
     assert [fault["handlers"] for fault in systemd] == [["runc"]] and [fault["handlers"] for fault in cgroupfs] == [["foo"]]
     assert systemd[0]["fix_edits"][0]["value"] is True and cgroupfs[0]["fix_edits"][0]["value"] is False
+
+
+def test_on_2x_the_default_handler_decides_the_driver() -> None:
+    text = ROOT + handler("foo", options="SystemdCgroup = true\n")
+    for driver in ("systemd", "cgroupfs"):
+        found = faults(facts("2.1.9", text, kubelet={"cgroup_driver": driver}), 35)
+        assert [fault["handlers"] for fault in found] == [["foo"]] and "the default handler runc has false" in found[0]["message"]
+    default = V2 + "[%s.containerd]\ndefault_runtime_name = 'foo'\n" % OLD + handler("foo", options="SystemdCgroup = true\n")
+    builtin = faults(facts("2.1.9", default, kubelet={"cgroup_driver": "systemd"}), 35)
+    assert [(fault["handlers"], fault["severity"]) for fault in builtin] == [(["runc"], "info")]
+
+
+def test_options_in_one_lower_case_spelling_are_no_fault() -> None:
+    # Status of 2.x lists the schema's own spelling beside the written one
+    text = ROOT + handler("foo", options="systemdCgroup = true\nbinaryName = '/x'\n")
+    assert not faults(facts("2.1.9", text), 33)
+
+
+def test_a_handler_one_level_too_deep() -> None:
+    text = ROOT + "[%s.containerd.runtimes.runc.kata]\nruntime_type = 'io.containerd.kata.v2'\n" % OLD
+    deep = faults(facts("2.1.9", text), 14)
+    assert deep[0]["handlers"] == ["kata"] and "one level too deep" in deep[0]["message"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.toml.20240101",
+        "config.toml.2024-01-01",
+        "config.toml.1",
+        "config.toml.prev",
+        "config.toml-backup",
+        "config.toml_old",
+        "config.old.toml",
+        "config-default.toml",
+        "config.toml.j2",
+        "backup/config.toml",
+        "old/config.toml",
+    ],
+)
+def test_backups_by_any_name_are_hints_at_most(name: str) -> None:
+    answer = facts("2.1.9", {CONFIG: ROOT, "/etc/containerd/" + name: V2 + handler("kata")})
+    assert answer["lost"] == [] and {fault["severity"] for fault in answer["faults"]} == {"info"}
+    loaded = facts("2.1.9", {CONFIG: "imports = ['/etc/containerd/%s']\n" % name + ROOT, "/etc/containerd/" + name: V3 + handler("kata")})
+    assert loaded["lost"] == ["kata"], "a backup that is imported is configuration like any other"
+
+
+def test_what_only_the_binary_knows_is_its_word() -> None:
+    dump = {"rc": 1, "stdout": "", "stderr": "level=warning msg=x\ncontainerd: cannot decode TOML string into int"}
+    about = {"engine": "containerd", "version": "2.1.9", "config_path": CONFIG, "binaries": SHIMS}
+    status = {"config": {"containerd": {"defaultRuntimeName": "runc", "runtimes": {"runc": {"runtimeType": "io.containerd.runc.v2"}}}}}
+    answer = interpret({"node": about, "files": {CONFIG: ROOT}, "info": status, "dump": dump})
+    fault = faults(answer, 56)[0]
+    assert answer["restart_loses"] == ["runc"] and "cannot decode TOML string into int" in fault["message"]
+    upgraded = interpret({"node": dict(about, next_version="2.2.0"), "files": {CONFIG: ROOT}, "info": status, "dump": dump})
+    assert not faults(upgraded, 56), "the dump was made by the running binary, not by the one that a restart would run"
+
+
+def test_a_daemon_that_is_down_with_these_very_files_stays_down() -> None:
+    times = {"daemon_started": "2026-06-01T09:00:00Z", "files": {CONFIG: "2026-06-01T08:00:00Z"}}
+    answer = facts("2.1.9", ROOT, cri_state="unimplemented", **times)
+    assert answer["restart_gains"] == [] and answer["restart_pending"] is False
+    edited = dict(times, files={CONFIG: "2026-06-01T10:00:00Z"})
+    assert facts("2.1.9", ROOT, cri_state="unimplemented", **edited)["restart_gains"] == ["runc"]
+
+
+@pytest.mark.parametrize("plugin", ["io.containerd.metadata.v1.bolt", "io.containerd.podsandbox.controller.v1.podsandbox"])
+def test_plugins_that_cri_needs(plugin: str) -> None:
+    answer = facts("2.1.9", "disabled_plugins = ['%s']\n" % plugin + ROOT)
+    assert plugin in faults(answer, 26)[0]["message"]
 
 
 def test_keys_that_differ_in_letter_case_alone_add_up_on_2x() -> None:

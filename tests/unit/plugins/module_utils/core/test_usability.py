@@ -45,6 +45,10 @@ CASES = [
     ({"runtime_type": RUNC, "options": {"BinaryName": "/x"}}, "2.1.9", {SHIM: True, "/x": False}, None, False, "/x"),
     ({"runtime_type": RUNC, "options": {"BinaryName": "/x"}}, "2.1.9", {SHIM: True, "/x": True}, None, True, ""),
     ({"runtime_type": RUNC, "options": {"BinaryName": "/x"}}, "2.1.9", {SHIM: True}, None, None, "/x"),
+    # without BinaryName the shim runs runc from its PATH
+    ({"runtime_type": RUNC}, "2.1.9", {SHIM: True, "runc": False}, None, False, "runc"),
+    ({"runtime_type": RUNC}, "2.1.9", {SHIM: True, "runc": True}, None, True, ""),
+    ({"runtime_type": RUNC, "options": {"BinaryName": "/x"}}, "2.1.9", {SHIM: True, "/x": True, "runc": False}, None, True, ""),
     # runtime_path is honoured from 1.7 on
     ({"runtime_type": RUNC, "runtime_path": "/p"}, "1.7.24", {"/p": False, SHIM: True}, None, False, "/p"),
     ({"runtime_type": RUNC, "runtime_path": "/p"}, "1.6.20", {"/p": False, SHIM: True}, None, True, ""),
@@ -58,6 +62,38 @@ def test_judge(handler: dict, version: str, binaries: dict, introspected: object
     verdict = usability.judge(handler, rules_for(version), binaries, introspected)
     assert verdict.usable is usable
     assert word in verdict.reason and (bool(verdict.reason) is (usable is not True))
+
+
+@pytest.mark.parametrize(
+    ("handler", "proxies", "word"),
+    [
+        ({"sandboxer": "shim2"}, {}, "no sandbox controller shim2"),
+        ({"sandbox_mode": "nope"}, {}, "no sandbox controller nope"),
+        ({"snapshotter": "nydus"}, {}, "no snapshotter nydus"),
+        ({"options": {"SystemdCgroup": "true"}}, None, "must be true or false"),
+        ({"options": {"Root": 7}}, None, "must be a string"),
+        ({"runtime_path": "containerd-shim-kata-v2"}, None, "is not absolute"),
+        ({"options": {"BinaryName": "nope/nvidia"}}, None, "relative path"),
+    ],
+)
+def test_values_with_which_every_sandbox_fails(handler: dict, proxies: object, word: str) -> None:
+    binaries = {SHIM: True, "runc": True, "containerd-shim-kata-v2": True}
+    verdict = usability.judge(dict({"runtime_type": RUNC}, **handler), rules_for("2.1.9"), binaries, True, proxies)
+    assert verdict.usable is False and word in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("handler", "proxies"),
+    [
+        ({"sandboxer": "kuasar"}, {"kuasar": {"type": "sandbox"}}),
+        ({"snapshotter": "nydus"}, {"nydus": {"type": "snapshot"}}),
+        ({"snapshotter": "nydus"}, None),
+        ({"snapshotter": "overlayfs", "sandboxer": "podsandbox"}, {}),
+    ],
+)
+def test_values_that_are_there_or_not_known(handler: dict, proxies: object) -> None:
+    verdict = usability.judge(dict({"runtime_type": RUNC}, **handler), rules_for("2.1.9"), {SHIM: True, "runc": True}, True, proxies)
+    assert verdict.usable is True
 
 
 def test_of_two_spellings_the_last_in_byte_order_holds() -> None:
