@@ -85,7 +85,18 @@ class Situation:
     def _simulate(self, rules: LineRules) -> None:
         self.load = self.start(rules)
         self.load.refusal = self.load.refusal or self._refused_by_binary(rules)
+        self._doubt_required(self.load)
         self.section = self.section_of(self.load)
+
+    def _doubt_required(self, load: Load) -> None:
+        """A required plugin that does not load stops the daemon, and which ones load is known of few.
+
+        A daemon that runs with these very files has proved that they do.
+        """
+        strange = [item for item in load.required if item not in load.rules.needed_plugins]
+        proved = self.loaded is not None and not self.later_than_daemon() and self.node.get("daemon_started")
+        if strange and not proved and load.refusal is None and load.undetermined is None:
+            load.undetermined = "required_plugins names %s, and whether it loads is not known" % ", ".join(strange)
 
     def _refused_by_binary(self, rules: LineRules) -> t.Optional[Refusal]:
         """The binary on disk cannot read the files although the model can: its own word counts.

@@ -314,6 +314,13 @@ def test_a_daemon_that_is_down_with_these_very_files_stays_down() -> None:
     assert facts("2.1.9", ROOT, cri_state="unimplemented", **edited)["restart_gains"] == ["runc"]
 
 
+def test_a_required_plugin_that_may_not_load_is_a_doubt() -> None:
+    text = "required_plugins = ['io.containerd.snapshotter.v1.zfs']\n" + ROOT
+    assert facts("2.1.9", text)["layers"]["next"]["available"] is False
+    needed = "required_plugins = ['io.containerd.grpc.v1.cri']\n" + ROOT
+    assert facts("2.1.9", needed)["layers"]["next"]["available"] is True
+
+
 @pytest.mark.parametrize("plugin", ["io.containerd.metadata.v1.bolt", "io.containerd.podsandbox.controller.v1.podsandbox"])
 def test_plugins_that_cri_needs(plugin: str) -> None:
     answer = facts("2.1.9", "disabled_plugins = ['%s']\n" % plugin + ROOT)
