@@ -9,6 +9,7 @@ import json
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -113,7 +114,12 @@ UNREACHABLE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansibl
 
 def with_unreachable(tmp_path, *names):
     """The example's inventory, these hosts not recorded but behind a port that nobody listens on."""
-    hosts = {name: (dict(UNREACHABLE) if name in names else None) for name in sorted(ALL)}
+    return inventory_with(tmp_path, UNREACHABLE, *names)
+
+
+def inventory_with(tmp_path, variables, *names):
+    """The example's inventory, these hosts (or more) with variables of their own."""
+    hosts = {name: (dict(variables) if name in names else None) for name in sorted(ALL | set(names))}
     shared = {"runtime_gate_captures": str(EXAMPLE / "captures"), "runtime_gate_manifests": [str(EXAMPLE / "manifests")]}
     return write_yaml(tmp_path / "hosts.yml", {"all": {"vars": shared, "hosts": hosts}})
 
@@ -128,6 +134,50 @@ def test_the_first_host_unreachable_is_unknown_fails_and_keeps_nobody_from_being
     assert made["debian-1"]["unreachable"] and made["debian-1"]["cells"]["runc"] == "unknown"
     assert {host for host, entry in made.items() if entry["fails"]} == BROKEN | {"debian-1"}
     assert {host for host in ALL if f"fatal: [{host}]: FAILED!" in run.text} == BROKEN | {"debian-1"}
+
+
+#: A user who may not become another one; root may, without asking, so it is another one than root.
+NO_BECOME = {
+    "ansible_connection": "local",
+    "ansible_python_interpreter": sys.executable,
+    "ansible_become_method": "sudo",
+    "ansible_become_exe": "/bin/false",
+    "ansible_become_user": "nobody",
+    "runtime_gate_captures": "",
+}
+
+
+@pytest.mark.parametrize("keys", [{}, {"strategy": "free"}, {"any_errors_fatal": True}, {"serial": 4}])
+def test_a_host_on_which_become_fails_is_unknown_fails_and_keeps_nobody_from_being_judged(tmp_path, keys):
+    report = tmp_path / "report.json"
+    inventory = inventory_with(tmp_path, NO_BECOME, "debian-1")
+    run = playbook(play(tmp_path, **keys), "-i", inventory, "-e", f"runtime_gate_report_path={report}")
+    made = {entry["host"]: entry for entry in report_of(report)["hosts"]}
+    assert run.status == 2 and set(made) == ALL and failed(run) == BROKEN | {"debian-1"}
+    assert made["debian-1"]["cells"]["runc"] == "unknown" and "become" in made["debian-1"]["verdicts"][0]["reason"]
+    assert {host for host, entry in made.items() if entry["fails"]} == BROKEN | {"debian-1"}
+    assert sorted(table_rows(run.text)[-7:]) == sorted(ALL)
+
+
+def test_become_failing_on_all_hosts_is_a_table_and_a_report_all_the_same(tmp_path):
+    report = tmp_path / "report.json"
+    run = playbook(play(tmp_path), "-i", inventory_with(tmp_path, NO_BECOME, *ALL), "-e", f"runtime_gate_report_path={report}")
+    assert run.status == 2 and failed(run) == ALL and sorted(table_rows(run.text)) == sorted(ALL)
+    assert set(report_of(report)["failing_nodes"]) == ALL and "0 of 7 hosts judged" in run.text
+
+
+def test_a_string_that_says_false_keeps_the_gate_from_becoming_anybody(tmp_path):
+    """``-e runtime_gate_become=false`` is a string. The host is read then: with become it could not be."""
+    inventory = inventory_with(tmp_path, NO_BECOME, "debian-1")
+    run = playbook(play(tmp_path), "-i", inventory, "--limit", "debian-1", "-e", "runtime_gate_become=false")
+    assert "1 of 1 hosts judged" in run.text and "waiting for become" not in run.text
+
+
+def test_a_capture_that_is_not_there_is_said_with_the_command_that_records_it(tmp_path):
+    inventory = inventory_with(tmp_path, {}, "debian-9")
+    run = playbook(play(tmp_path), "-i", inventory, "--limit", "debian-9")
+    said = " ".join(run.text.split())
+    assert run.status == 2 and "kubenode.runtime_gate.capture --limit debian-9" in said and "0 of 1 hosts judged" in said
 
 
 def test_a_cached_fact_is_never_judged(tmp_path):
