@@ -10,8 +10,8 @@
 # Whatever could not be determined is an error on stderr and exit 2, never OK. It never reads the
 # configuration file: that says what somebody wrote, not what was loaded.
 #
-# The handlers come from `kubectl get runtimeclass`, or from the file RC_HANDLERS_FILE (one handler a line)
-# on a node without credentials. More settings from the environment:
+# The handlers come from `kubectl get runtimeclass`, or from the file RC_HANDLERS_FILE (one handler a line;
+# a line that starts with # is a comment) on a node without credentials. More settings from the environment:
 #   CONTAINERD                   the executable, default containerd (k3s, rke2, k0s and microk8s have their own)
 #   CONTAINERD_CONFIG            the file given to it with -c, default its own
 #   CONTAINER_RUNTIME_ENDPOINT   the socket, as for crictl; default: the address in the dump
@@ -39,7 +39,7 @@ else
     command -v kubectl >/dev/null 2>&1 ||
         fail "kubectl is not here; give the handlers in a file, one a line: RC_HANDLERS_FILE=/path/to/file"
     kubectl get runtimeclass -o jsonpath='{range .items[*]}{.handler}{"\n"}{end}' >"$work/handlers" 2>"$work/error" ||
-        fail "kubectl get runtimeclass failed: $(cat "$work/error")"
+        fail "kubectl get runtimeclass failed: $(cat "$work/error"); mend that, or give RC_HANDLERS_FILE=/path"
 fi
 
 # --- the dump ---------------------------------------------------------------------------------------
@@ -243,7 +243,8 @@ def read(path, what):
 
 def main(mode, dump_path, handlers_path):
     text = read(dump_path, "the dump")
-    wanted = sorted({line.strip() for line in read(handlers_path, "the list of handlers").splitlines()} - {""})
+    lines = [line.strip() for line in read(handlers_path, "the list of handlers").splitlines()]
+    wanted = sorted({line for line in lines if line and not line.startswith("#")})  # no handler's name can start with #
     if not text.strip():
         fail("the dump is empty")
     parser = toml_parser()

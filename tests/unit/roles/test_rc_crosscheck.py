@@ -168,11 +168,18 @@ def test_kubectl_gives_the_handlers_by_the_documented_call(check, tmp_path):
     assert done[:2] == (1, "MISSING=nvidia\n")
 
 
+def test_a_line_of_the_file_that_starts_with_a_hash_is_a_comment(check, tmp_path):
+    (tmp_path / "named").write_text("# what the classes ask for\nrunc\n  # nvidia\n#kata\n")
+    good = capture("070", "2.1") / "config-dump.toml"
+    assert check(dump=good, RC_HANDLERS_FILE=str(tmp_path / "named"))[:2] == (0, "OK\n")
+
+
 def test_a_failing_or_absent_kubectl_is_an_error(check, tmp_path):
     good = capture("070", "2.1") / "config-dump.toml"
     path = executable(tmp_path / "bin" / "kubectl", "echo runc; echo 'connection refused' >&2; exit 1")
     status, printed, error = check(dump=good, path=path, RC_HANDLERS_FILE=None)
     assert (status, printed) == (2, "") and "connection refused" in error
+    assert error.rstrip().endswith("or give RC_HANDLERS_FILE=/path")
     assert check(dump=good, RC_HANDLERS_FILE=None)[:2] == (2, "")
 
 
