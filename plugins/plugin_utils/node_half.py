@@ -20,9 +20,9 @@ _PYTHON = re.compile(
     re.IGNORECASE,
 )
 _OTHER_WAYS = (
-    "The node half needs Python 3.8 or later (and what this ansible-core demands) on the node. Without it, judge the node "
-    "through the API (runtime_gate_source: api, from Node.status.runtimeHandlers), or judge a capture directory of it "
-    "(option 'capture')."
+    "The node half needs Python 3.8 or later (and what this ansible-core demands) on the node. Without it, judge the node's "
+    "Node object with the module kubenode.runtime_gate.runtimeclass_crosscheck (by its status.runtimeHandlers), or a capture "
+    "directory of it (option 'capture')."
 )
 
 
