@@ -27,7 +27,10 @@ options:
     type: dict
     required: true
   manifests:
-    description: Files or directories with RuntimeClasses, Nodes, pods and workloads. When given, the API server is not asked.
+    description:
+      - Files or directories with RuntimeClasses, Nodes, pods and workloads.
+      - What they hold is not asked of the API server. What they lack still is, the Nodes, and with C(unscoped=referenced) in O(policy)
+        the pods.
     type: list
     elements: path
     default: []

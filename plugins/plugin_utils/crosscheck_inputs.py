@@ -49,6 +49,14 @@ AUTH_OPTIONS: dict[str, dict[str, t.Any]] = {
 }
 
 
+# Kind -> its objects in the singular and in the plural, and the call that writes a manifest of them.
+_MANIFESTS_LACK = {
+    "classes": ("RuntimeClass", "RuntimeClasses", "kubectl get runtimeclasses -o yaml"),
+    "nodes": ("Node", "Nodes", "kubectl get nodes -o yaml"),
+    "workloads": ("pod or workload", "pods", "kubectl get pods --all-namespaces -o yaml"),
+}
+
+
 class Inputs(t.NamedTuple):
     """What is judged. repeated: sentences about manifests that stand twice."""
 
@@ -82,7 +90,7 @@ def gather(params: t.Mapping[str, t.Any]) -> Inputs:
         "workloads": found["workloads"] is None and (needs_workloads(params.get("policy")) or bool(params.get("read_workloads"))),
     }
     if any(wanted.values()):
-        asked = _cluster(params, wanted)
+        asked = _cluster(params, wanted) if not params.get("manifests") else _rest_of_manifests(params, wanted)
         found.update({kind: asked[kind] for kind in wanted if wanted[kind]})
     return Inputs(found["classes"], found["nodes"], found["workloads"], manifests.repeated)
 
@@ -143,6 +151,19 @@ def _cluster(params: t.Mapping[str, t.Any], wanted: t.Mapping[str, bool]) -> dic
         return produce()
     key = json.dumps(["cluster", auth, dict(wanted), timeout, page_size], sort_keys=True, default=str)
     return t.cast("dict[str, t.Any]", once(key, produce))
+
+
+def _rest_of_manifests(params: t.Mapping[str, t.Any], wanted: t.Mapping[str, bool]) -> dict[str, t.Any]:
+    """What the manifests lack, from the cluster. Raises RuntimeGateError that says what to add to them, where that fails."""
+    try:
+        return _cluster(params, wanted)
+    except RuntimeGateError as error:
+        missing = [_MANIFESTS_LACK[kind] for kind in wanted if wanted[kind]]
+        raise RuntimeGateError(
+            f"the manifests hold no {' and no '.join(one for one, _many, _call in missing)}, and the API server cannot be asked: {error};"
+            f" add the {' and '.join(many for _one, many, _call in missing)} to the manifests"
+            f" ({', '.join(call for _one, _many, call in missing)})"
+        ) from error
 
 
 def _place(params: t.Mapping[str, t.Any], nodes: t.Sequence[t.Any]) -> tuple[list[t.Any], dict[str, t.Any]]:

@@ -99,6 +99,32 @@ def test_manifests_that_say_nothing_about_classes(cluster: Cluster, tmp_path: pa
     assert names(gather({"manifests": [str(tmp_path)], "nodes": []}).classes) == ["cluster"]
 
 
+@pytest.mark.parametrize(
+    "held, policy, words",
+    [
+        (cls("c"), {}, ["hold no Node, and", "add the Nodes to the manifests (kubectl get nodes -o yaml)"]),
+        (node("n"), {}, ["hold no RuntimeClass, and", "(kubectl get runtimeclasses -o yaml)"]),
+        (
+            cls("c"),
+            {"unscoped": "referenced"},
+            ["no Node and no pod or workload, and", "add the Nodes and pods to", "nodes -o yaml, kubectl get pods --all-namespaces -o yaml)"],
+        ),
+    ],
+)
+def test_what_the_manifests_lack_is_said_where_the_cluster_cannot_be_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, held: t.Any, policy: t.Any, words: list[str]
+) -> None:
+    def unreached(*_auth: t.Any, **_options: t.Any) -> t.NoReturn:
+        raise RuntimeGateError("nobody answers")
+
+    monkeypatch.setattr(crosscheck_inputs, "read_cluster", unreached)
+    (tmp_path / "one.json").write_text(json.dumps(held))
+    with pytest.raises(RuntimeGateError) as caught:
+        gather({"manifests": [str(tmp_path)], "policy": policy})
+    for part in ["the manifests", "the API server cannot be asked: nobody answers; add", *words]:
+        assert part in str(caught.value)
+
+
 def test_kubectl_that_found_none(cluster: Cluster) -> None:
     found = gather({"kubectl_output": {"runtime_classes": listed(), "nodes": listed()}})
     assert (found.classes, found.nodes, cluster.asked) == ([], [], [])
