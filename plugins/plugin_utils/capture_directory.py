@@ -69,7 +69,11 @@ def read_capture(path: str) -> t.Dict[str, t.Any]:
     :raises RuntimeGateError: it is not there, is no capture, or is not to be trusted.
     """
     if not os.path.isdir(path):
-        raise RuntimeGateError("The capture %s is no directory. Give the directory that holds %s." % (path, NODE))
+        folder, name = os.path.split(os.path.normpath(path))
+        raise RuntimeGateError(
+            "The capture %s is no directory. Give the directory that holds %s, or record it: ansible-playbook -i INVENTORY "
+            "kubenode.runtime_gate.capture --limit %s -e runtime_gate_capture_dest=%s" % (path, NODE, name, folder or ".")
+        )
     data = _read_all(path)
     if not any(name == part or name.startswith(part + "/") for name in data for part in _PARTS):
         raise RuntimeGateError(

@@ -58,7 +58,7 @@ def runtime_of(host: str, result: t.Mapping[str, t.Any]) -> t.Tuple[Data, t.Opti
         why = "the task that reads it was skipped"
     else:
         why = "reading it failed"
-    detail = " ".join(str(result.get("msg") or result.get("module_stderr") or "").split())
+    detail = " ".join(str(result.get("msg") or result.get("module_stderr") or "").split()).rstrip(".")
     why += ": " + detail if detail else ""
     return {
         "schema": 1,
@@ -97,7 +97,7 @@ def judge_host(host: str, result: t.Mapping[str, t.Any], cluster: t.Mapping[str,
         if verdict["pending"] and not options.pending_fails:
             verdict["fails"] = False
         if unread and verdict["verdict"] == "unknown":
-            verdict["fix"] = "Make it readable (ansible %s -m ping shows what is wrong) and run again." % host
+            verdict["fix"] = _fix_of_unread(host, unread)
     identity, summary = answer["node_identity"], answer["nodes"][0]
     # A node that no class asks anything of passes, but not one that could not be read.
     fails = any(verdict["fails"] for verdict in answer["verdicts"])
@@ -110,6 +110,7 @@ def judge_host(host: str, result: t.Mapping[str, t.Any], cluster: t.Mapping[str,
         "identified_by": identity["reason"],
         "conflict": identity["conflict"],
         "unreachable": bool(result.get("unreachable")),
+        "judged": unread is None,
         "error": error,
         "fails": fails or error is not None,
         **{key: summary[key] for key in _SUMMARY_KEYS},
@@ -124,6 +125,12 @@ def judge_host(host: str, result: t.Mapping[str, t.Any], cluster: t.Mapping[str,
     }
 
 
+def _fix_of_unread(host: str, why: str) -> str:
+    if " capture /" in why:  # the reader of captures says what to do, and no host is touched
+        return "Mend or record the capture and run again."
+    return "Make it readable (ansible %s -b -m ping shows what is wrong) and run again." % host
+
+
 def _fleet_facts(runtime: t.Mapping[str, t.Any]) -> Data:
     """The facts that the closing cross-check needs; the faults, which may be many, only where CRI is down and they say why."""
     kept = _FLEET_KEYS + (("faults",) if runtime.get("cri_ready") is False else ())
@@ -132,7 +139,16 @@ def _fleet_facts(runtime: t.Mapping[str, t.Any]) -> Data:
 
 def broken_record(host: str, message: str, unreachable: bool = False) -> Data:
     """The record of a host that could not be judged because of bad input; it fails."""
-    return {"host": host, "node": None, "unreachable": unreachable, "error": message, "fails": True, "cells": {}, "verdicts": []}
+    return {
+        "host": host,
+        "node": None,
+        "unreachable": unreachable,
+        "judged": False,
+        "error": message,
+        "fails": True,
+        "cells": {},
+        "verdicts": [],
+    }
 
 
 def _column(verdict: t.Mapping[str, t.Any]) -> str:
@@ -174,25 +190,27 @@ def make_report(records: t.Mapping[str, Data], cluster: t.Mapping[str, t.Any], h
     :param hosts: every host that the play was meant for, judged or not.
     :param about: ``generated_at``, ``collection``, ``check_mode``: copied into the report.
     """
-    judged = [records[host] for host in sorted(records)]
-    named = {record["node"] for record in judged if record["node"]}
+    # Those that could not be read stand in the report and count as hosts, not as judged ones.
+    entries = [records[host] for host in sorted(records)]
+    judged = [record for record in entries if record["judged"]]
+    named = {record["node"] for record in entries if record["node"]}
     cluster_nodes = [node["metadata"]["name"] for node in cluster["nodes"]]
-    closing = _closing(judged, cluster)
-    failing = [record for record in judged if record["fails"]]
+    closing = _closing(entries, cluster)
+    failing = [record for record in entries if record["fails"]]
     return {
         "schema": REPORT_SCHEMA,
         **about,
-        "ok": not failing and len(judged) == len(hosts) and bool(judged),
+        "ok": not failing and len(entries) == len(hosts) and bool(entries),
         "counts": {
             "hosts": len(hosts),
             "judged": len(judged),
             "failing": len(failing),
-            "unreachable": sum(1 for record in judged if record["unreachable"]),
+            "unreachable": sum(1 for record in entries if record["unreachable"]),
             "cluster_nodes": len(cluster_nodes),
-            "cluster_nodes_judged": len(named & set(cluster_nodes)),
-            "verdicts": dict(sorted(collections.Counter(word for record in judged for word in record["cells"].values()).items())),
-            "fails": sum(1 for record in judged for verdict in record["verdicts"] if verdict["fails"]),
-            "pending": sum(1 for record in judged for verdict in record["verdicts"] if verdict["pending"]),
+            "cluster_nodes_judged": len({record["node"] for record in judged} & set(cluster_nodes)),
+            "verdicts": dict(sorted(collections.Counter(word for record in entries for word in record["cells"].values()).items())),
+            "fails": sum(1 for record in entries for verdict in record["verdicts"] if verdict["fails"]),
+            "pending": sum(1 for record in entries for verdict in record["verdicts"] if verdict["pending"]),
         },
         "failing_nodes": [record["node"] or record["host"] for record in failing],
         "missing": {
@@ -200,7 +218,7 @@ def make_report(records: t.Mapping[str, Data], cluster: t.Mapping[str, t.Any], h
             for record in failing
             if record["node"]
         },
-        "hosts": [{key: value for key, value in record.items() if key not in _INTERNAL} for record in judged],
+        "hosts": [{key: value for key, value in record.items() if key not in _INTERNAL} for record in entries],
         "not_judged": {
             "hosts": sorted(set(hosts) - set(records)),
             "nodes": sorted(set(cluster_nodes) - named),

@@ -105,10 +105,8 @@ class GateRound:
 
     def _print(self, report: Data, is_last: bool) -> None:
         """The whole table after the last batch; after the others their own lines, without what only the whole shows."""
-        if not is_last:
-            own = [entry for entry in report["hosts"] if entry["host"] in self._batch]
-            report = dict(report, hosts=own, notices=[], not_judged={"hosts": [], "nodes": []})
-        lines = report_table.render(report, width=shutil.get_terminal_size((120, 24)).columns, paint=stringc)
+        width = shutil.get_terminal_size((120, 24)).columns
+        lines = report_table.render(report, width=width, paint=stringc, only=None if is_last else self._batch)
         # A callback that prints JSON owns stdout.
         Display().display("\n".join(lines), stderr="json" in C.DEFAULT_STDOUT_CALLBACK)
 

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import collections
 import textwrap
 import typing as t
 
@@ -15,6 +16,8 @@ Data = t.Mapping[str, t.Any]
 Paint = t.Callable[[str, str], str]
 
 _EMPTY = "-"
+#: The same in the last line, where a dash would be read as a minus.
+_NOT_TARGETED = "not targeted (-)"
 _GAP = "  "
 _INDENT = "    "
 #: What a cell says, where that is not the verdict's own word.
@@ -33,20 +36,22 @@ def plain(text: str, _color: str) -> str:
     return text
 
 
-def render(report: Data, width: int = 120, paint: Paint = plain) -> t.List[str]:
+def render(report: Data, width: int = 120, paint: Paint = plain, only: t.Optional[t.Container[str]] = None) -> t.List[str]:
     """The lines of the table; the last one has the counts.
 
     :param report: what gate_record.make_report returns.
     :param width: columns of the terminal; texts are folded there, and classes that do not fit are summed up.
+    :param only: the hosts that have a line, without what only the whole shows; None: all. The counts are always those of all.
     """
-    rows = [_row(host) for host in report["hosts"]]
+    rows = [_row(host) for host in report["hosts"] if only is None or host["host"] in only]
     lines = [""]
     if rows:
         columns = _columns(rows, width)
         lines += _grid(rows, columns, width, paint)
         lines += _legend(rows, columns)
-    lines += _not_judged(report, width)
-    lines += _notices(report, width, paint)
+    if only is None:
+        lines += _not_judged(report, width)
+        lines += _notices(report, width, paint)
     lines += ["", paint(_summary(report), "green" if report["ok"] else "red")]
     return lines
 
@@ -144,7 +149,7 @@ def _legend(rows: t.Sequence[Row], columns: t.Sequence[str]) -> t.List[str]:
 
 def _not_judged(report: Data, width: int) -> t.List[str]:
     lines = []
-    for key, what in (("hosts", "hosts of this play that were not judged"), ("nodes", "Nodes of the cluster that no judged host is")):
+    for key, what in (("hosts", "hosts of this play that were not judged"), ("nodes", "Nodes of the cluster that no host of this run is")):
         names = report["not_judged"][key]
         if names:
             shown = ", ".join(names[:20]) + (" and %d more" % (len(names) - 20) if len(names) > 20 else "")
@@ -164,7 +169,9 @@ def _notices(report: Data, width: int, paint: Paint) -> t.List[str]:
 def _summary(report: Data) -> str:
     """The last line: how many fail, which, and how much of the cluster was looked at."""
     counts = report["counts"]
-    verdicts = ", ".join("%d %s" % (number, word) for word, number in counts["verdicts"].items()) or "no verdict"
+    words = collections.Counter(word for host in report["hosts"] for word in _row(host).cells.values())
+    order = sorted(words, key=lambda word: (word == _EMPTY, word != "ok", word))
+    verdicts = ", ".join("%d %s" % (words[word], _NOT_TARGETED if word == _EMPTY else word) for word in order) or "no verdict"
     failing = report["failing_nodes"]
     names = ", ".join(failing[:10]) + (" and %d more" % (len(failing) - 10) if len(failing) > 10 else "")
     seen = "%d of %d hosts judged" % (counts["judged"], counts["hosts"])

@@ -54,10 +54,10 @@ _REFUSED: t.Dict[str, t.Tuple[Result, str]] = {
     "empty_dump": ({"dump": ""}, "empty"),
     "no_toml": ({"dump": "a = ["}, "TOML"),
     "both": ({"dump": "a = 1", "capture": "x"}, "mutually exclusive"),
-    "no_directory": ({"capture": "none"}, "is no directory"),
+    "no_directory": ({"capture": "recordings/none"}, "kubenode.runtime_gate.capture --limit none -e runtime_gate_capture_dest="),
     "no_number": ({"timeout": "soon"}, "timeout"),
     "unknown_option": ({"unknown": 1}, "unknown"),
-    "no_python": ({"ansible_python_interpreter": "/nowhere/python3"}, "runtime_gate_source: api"),
+    "no_python": ({"ansible_python_interpreter": "/nowhere/python3"}, "runtimeclass_crosscheck"),
 }
 
 

@@ -117,7 +117,7 @@ UNREAD = [
 def test_a_host_that_could_not_be_read_is_unknown_and_fails(result, why):
     record = judge(result, node("w1", GPU))
     assert record["cells"] == {"nvidia": "unknown"} and record["fails"]
-    assert why in gate_record.host_message(record) and "ansible w1 -m ping" in gate_record.host_message(record)
+    assert why in gate_record.host_message(record) and "ansible w1 -b -m ping" in gate_record.host_message(record)
 
 
 @pytest.mark.parametrize("result, why", UNREAD)
@@ -130,6 +130,18 @@ def test_it_fails_also_where_no_class_asks_anything_of_it(result, why):
 def test_unless_the_policy_only_warns_about_what_is_unknown():
     record = gate_record.judge_host("w1", {"unreachable": True}, cluster(node("w1")), Options(policy={"unknown": "warn"}))
     assert not record["fails"]
+
+
+def test_a_host_that_could_not_be_read_does_not_count_as_judged():
+    for record in (judge({"unreachable": True}, node("w1", GPU)), gate_record.broken_record("w1", "bad input")):
+        made = gate_record.make_report({"w1": record}, cluster(node("w1", GPU)), ["w1"], {})
+        assert [made["counts"][key] for key in ("hosts", "judged", "cluster_nodes_judged", "failing")] == [1, 0, 0, 1]
+        assert [entry["host"] for entry in made["hosts"]] == ["w1"] and not made["ok"]
+
+
+def test_a_capture_that_is_not_there_is_no_matter_of_the_host():
+    record = judge({"failed": True, "msg": "The capture /c/w1 is no directory. Record it."}, node("w1", GPU))
+    assert "Fix: Mend or record the capture" in gate_record.host_message(record) and "ping" not in gate_record.host_message(record)
 
 
 def test_an_unreachable_host_is_not_judged_by_what_an_earlier_run_cached():

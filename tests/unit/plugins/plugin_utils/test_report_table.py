@@ -79,11 +79,11 @@ def test_the_whole_table_as_a_person_sees_it():
         "",
         "- the class's nodeSelector excludes the node; taint: selected, but a taint keeps the class away",
         "",
-        "Nodes of the cluster that no judged host is: w3",
+        "Nodes of the cluster that no host of this run is: w3",
         "",
         "warning: one name, two meanings",
         "",
-        "2 of 2 hosts judged (2 of the cluster's 3 Nodes); 1 not_targeted, 1 ok, 1 excluded_by_taint, 1 missing; 1 fail: worker-2",
+        "2 of 2 hosts judged (2 of the cluster's 3 Nodes); 1 ok, 1 missing, 1 taint, 1 not targeted (-); 1 fail: worker-2",
     ]
 
 
@@ -105,6 +105,16 @@ def test_a_time_bomb_and_a_pending_handler_have_words_of_their_own():
         )
     )
     assert "lost at restart  pending" in shown[2]
+    assert "; 1 lost at restart, 1 pending; 1 fail: w1" in shown[-1]
+
+
+def test_a_part_has_its_own_lines_and_the_counts_of_all():
+    bad = host("w2", {"a": "ok"}, [verdict("a", "ok", True, after="missing")])
+    whole = report(host("w1", {"a": "ok"}), bad, not_judged={"hosts": ["w9"], "nodes": []})
+    part = report_table.render(whole, only=["w1"])
+    assert [line.split()[0] for line in part if line.startswith("w")] == ["w1"] and "w9" not in "\n".join(part)
+    assert part[-1] == "2 of 2 hosts judged; 1 ok, 1 lost at restart; 1 fail: w2"
+    assert "w9" in "\n".join(report_table.render(whole))
 
 
 def test_an_ok_on_a_failing_node_has_no_reason_below_it():
