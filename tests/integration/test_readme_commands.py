@@ -53,7 +53,6 @@ def node():
         assert host.start(), host.log()
         host.write(f"{WORK}/hosts.yml", json.dumps(INVENTORY))
         host.write(f"{WORK}/objects.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": OBJECTS}))
-        host.write(f"{WORK}/handlers.txt", "runc\ncrun\n")
         yield host
 
 
