@@ -231,6 +231,64 @@ PLANTED_TOML = [
     ('x = "eyJhdXRocyI6eyJyIjp7ImF1dGgiOiJ4In19fQ==%s"', []),
     ('url = "https://' + "x" * 5000 + ':%s@h"', []),
     ('runtimes.kata = {runtime_type = "io.containerd.kata.v2", env = {TOKEN = "%s"}}', ["io.containerd.kata.v2"]),
+    # a header in one string
+    ('args = ["curl", "-H", "Authorization: Bearer %s"]', ["curl", "Authorization: "]),
+    ('args = ["-H", "Authorization: Basic %s"]', []),
+    ('args = ["-H", "Authorization: token %s"]', []),
+    ('cmd = "sh -c \'curl -H \\"Authorization: Bearer %s\\" https://r.example\'"', []),
+    ('x = "Proxy-Authorization=Basic %s"', []),
+    ('x = "authorization: Digest username=u, response=%s"', []),
+    ('args = ["-H", "X-JFrog-Art-Api: %s"]', []),
+    # a value with blanks
+    ('x = "password: my %s x"', []),
+    ("x = \"password: it's %s\"", []),
+    ('x = "password = my %s x host = db"', ["host = db"]),
+    # base64 may begin with a slash
+    ('secret_key = "/%s/cd+EXAMPLE"\naccess_key = "/%s"\napi_key = "/%s"\nprivatekey = "/%s"', []),
+    ('key = "/%s"\ntls_key = "/%s"\nclient_key = "/etc/k.key"', ["/etc/k.key"]),
+    ('# password = "/%s"\n#  key = "/%s"', []),
+    # comments
+    ("# registry login, password below\n# %s\n[a]\nb = 1", ["[a]\nb = 1"]),
+    ("# password:\n#\n#   %s\n# [runtimes.kata]", ["# [runtimes.kata]"]),
+    ("# password =\n# %s", []),
+    ('#  password = "" # %s\na = 1', ["a = 1"]),
+    ("# curl -u admin:%s https://r.example", []),
+    ("# user: admin  pw: %s", []),
+    ("# pw=%s", []),
+    ('# regpass = "%s"', []),
+    ("# login admin/%s", []),
+    ("# LS0tLS1CRUdJTiB\n#%s", []),
+    # names
+    ('pw = "%s"\nregistry_pw = "%s"\nregpass = "%s"\ndbpass = "%s"\nuserpass = "%s"', []),
+    ('login = "admin:%s"', []),
+    ('env = ["REG_PW=%s", "HARBORPASS=%s", "PATH=/bin"]', ["PATH=/bin"]),
+    ('x = """\npw: %s\n"""', []),
+    # arguments
+    ('args = ["ctr", "pull", "-u", "admin:%s", "docker.io/x:1"]', ["docker.io/x:1"]),
+    ('args = ["ctr", "--user", "admin:%s"]', []),
+    ('args = ["curl", "--user=admin:%s"]', []),
+    ('x = "--creds admin:%s --next"', ["--next"]),
+    ('args = ["--pw", "%s", "--token", "--%s", "--next"]', ["--next"]),
+    ('x = "agent --token %s --next"', ["--next"]),
+    ('cmd = "k3s server -t %s --next"', ["--next"]),
+    ('args = ["/usr/bin/k3s", "server", "-t", "%s"]', []),
+    # content
+    ('x = "https://b.s3.example/k?X-Amz-Date=1&X-Amz-Signature=%s"', ["X-Amz-Date=1"]),
+    ('x = "https://g.example/b?GoogleAccessId=x&Signature=%s"', ["g.example/b"]),
+    ('x = ["https://r.example/v2?key=%s", "https://r.example/v2?code=%s&n=1"]', ["n=1"]),
+    ('endpoint = ["https://u%3A%s%40r.example/v2"]', ["r.example/v2"]),
+    ('proxy = "u%3A%s%40r.example:3128"', ["r.example:3128"]),
+    ('x = ["-----BEGIN PRIVATE KEY-----", "%s", "%s", "-----END PRIVATE KEY-----", "next"]', ["next"]),
+    ('x = "admin:$2y$05$abcdefghijklmnopqrstuv%s"', []),
+    ('x = "admin:$apr1$abcdefgh$0123456789%s"', []),
+    ('x = "admin:{SHA}0123456789%s"', []),
+    ('x = "https://hooks.slack.com/services/T0000/B0000/%s"', ["hooks.slack.com/services"]),
+    ('x = "npm_0123456789abcdefghijABCDEFGHIJ"\ny = "sk-0123456789abcdefghij-%s"', ['y = "__RUNTIME_GATE_MASKED_2__"']),
+    ('x = "nvapi-0123456789abcdefghij-%s"\ny = "hf_abcdefghijklmnopqrstuvwxyz"', ['y = "__RUNTIME_GATE_MASKED_2__"']),
+    ('x = "AIzaSyA0123456789abcdefghi-%s"\ny = "dop_v1_0123456789abcdef0123456789abcdef"', ['y = "__RUNTIME_GATE_MASKED_2__"']),
+    ('x = "glrt-0123456789abcdefghij-%s"\ny = "gldt-0123456789abcdefghij"', ['y = "__RUNTIME_GATE_MASKED_2__"']),
+    ('x = "glpat-0123456789abcdefghij-%s"\ny = "ghp_0123456789abcdefghijABCDEF"\nz = "xoxb-0123456789-ab"',
+     ['z = "__RUNTIME_GATE_MASKED_3__"']),
 ]  # type: t.List[t.Tuple[str, t.List[str]]]
 
 #: No secret: these texts must come through as they are.
@@ -250,6 +308,11 @@ UNTOUCHED_TOML = [
     'password = "__RUNTIME_GATE_MASKED_1__"\n# __RUNTIME_GATE_MASKED_2__\nendpoint = ["https://__RUNTIME_GATE_MASKED_3__@h"]',
     '[runtimes."a@b"]\nruntime_type = "x"',
     "x = '{\"a\": [1, \"b\"]}'\ny = '{{ x }}'",
+    '[runtimes.pw.options]\nBinaryName = "/opt/token/bin/runc"\nConfigPath = "/etc/kata/configuration-pass.toml"',
+    '[runtimes.login]\nruntime_type = "io.containerd.login.v2"\nruntime_path = "/usr/bin/containerd-shim-login-v2"',
+    'args = ["--user", "1000:1000", "--authentication-token-webhook", "--config", "/c"]\nbypass = "yes"\nsignature_policy = "/p.json"',
+    'tls_key = "/etc/ssl/tls.pem"\nclient_key = "/k.key"\n# tls_key = "/etc/ssl/tls.key"\n# runtime_path = "/opt/token/shim"\n',
+    'path = "/usr/bin/ctd-decoder"\nargs = ["--decryption-keys-path", "/etc/containerd/ocicrypt/keys"]',
 ]
 
 #: Cannot be scanned: withheld.
@@ -268,6 +331,14 @@ WITHHELD_TOML = [
     'x = """\n%s\n' % SECRET,
     '"pass\\u0077ord" = "%s"\n[half' % SECRET,
     '[mirrors."https://joe:%s\\u0040m.example"]\na = 1' % SECRET,
+    '{{ if x }}\n[a]\npw = "%s"\n{{ end }}' % SECRET,
+    '{{ if x }}\n[a]\nregpass = "%s"\n{{ end }}' % SECRET,
+    '{{ if x }}\n[a]\nlogin = "%s"\n{{ end }}' % SECRET,
+    "REG=%s\n" % SECRET,
+    "export REG=%s\n" % SECRET,
+    "version=2\n{{/* robot account %s */}}\n[a]\nx = 1\n" % SECRET,
+    "version=2\n{{- /* robot\n%s */ -}}\n[a]\nx = 1\n" % SECRET,
+    "version=2\n{{/* the account of kata */}}\n[a]\nx = 1\n",
 ]
 
 #: Cannot be scanned, and still harmless with certainty.
@@ -277,6 +348,7 @@ HARMLESS = [
     'version = 2\nimports = ["/etc/x/*.toml",\n  "/etc/y/*.toml"\n',
     "version = two\n",
     "[plugins.cri\nb = 1",
+    '{{/* Template of our nodes, version 1.2 */}}\nversion = 2\nimports = ["/etc/x/*.toml"]\n{{ if x }}\n[a]\nb = 1\n',
 ]
 
 
@@ -335,6 +407,10 @@ PLANTED_JSON = [
     ([{"a": 1}, "http://joe:%s@h" % SECRET], ["http://"]),
     ({"args": ["--token", SECRET, "--x"]}, ["--x"]),
     ({"env": ["K3S_TOKEN=" + SECRET, "LANG=C"]}, ["LANG=C"]),
+    ({"lastError": "failed: Authorization: Bearer " + SECRET}, ["failed: "]),
+    ({"args": ["-H", "Authorization: Basic " + SECRET, "-u", "joe:" + SECRET, "next"]}, ["next"]),
+    ({"exports": {"secret_key": "/" + SECRET, "tls_key": "/etc/tls.pem"}}, ["/etc/tls.pem"]),
+    ({"lines": ["-----BEGIN PRIVATE KEY-----", SECRET, "-----END PRIVATE KEY-----", "next"]}, ["next"]),
     ({"config": {"token": 12345678, "containerd": {"runtimes": {"token": {"runtimeType": "x"}}}}}, ["runtimeType", '"x"']),
 ]  # type: t.List[t.Tuple[t.Any, t.List[str]]]
 
@@ -367,6 +443,13 @@ COMMANDS = [
     (["containerd", "-c", "/etc/containerd/config.toml"], "containerd -c /etc/containerd/config.toml"),
     (["x", "--token", ""], "x --token "),
     (["x", "--token"], "x --token"),
+    (["x", "-u", "admin:S3CR3T", "--user", "u:S3CR3T", "--creds=u:S3CR3T"], "x -u * --user * --creds=*"),
+    (["x", "-u", "1000:1000", "--user", "65534"], "x -u 1000:1000 --user 65534"),
+    (["x", "--pw", "S3CR3T", "--regpass=S3CR3T", "--token", "--S3CR3T"], "x --pw * --regpass=* --token *"),
+    (["sh", "-c", 'curl -H "Authorization: Bearer S3CR3T" x'], 'sh -c curl -H "Authorization: *" x'),
+    (["sh", "-c", "k3s server -t S3CR3T --x"], "sh -c k3s server -t * --x"),
+    (["env", "REG_PW=S3CR3T", "HARBORPASS=S3CR3T"], "env REG_PW=* HARBORPASS=*"),
+    (["sh", "-c", "exec env K3S_TOKEN=S3CR3T k3s agent"], "sh -c exec env K3S_TOKEN=* k3s agent"),
 ]
 
 
@@ -391,6 +474,9 @@ def _messages() -> None:
     assert masker.text(log) == log
     assert SECRET not in masker.text("near %s in line 1" % SECRET)
     assert SECRET not in masker.text("dial http://joe:%s@h: refused" % SECRET)
+    for scheme in ("Bearer", "Basic", "token"):
+        log = 'level=error msg="auth: %s x%sx" plugin=a' % (scheme, SECRET[::-1])
+        assert _masked_words(Masker().text(log)) == 'level=error msg="auth: *" plugin=a', Masker().text(log)
     try:
         masker.toml("password = other-%s" % SECRET)
     except Withheld:
@@ -403,12 +489,13 @@ def _messages() -> None:
 
 def _regular_expressions_are_not_slow() -> None:
     # Each would take minutes if its length counted twice.
-    for text in ("://", "auth", "a:", "bearer ", "eyJ", "-----BEGIN ", "K10", "LS0tLS1CRUdJTi", "x@sha256:", "apikey"):
+    for text in ("://", "auth", "a:", "bearer ", "eyJ", "-----BEGIN ", "K10", "LS0tLS1CRUdJTi", "x@sha256:", "apikey", "k3s ", "x%3a", "pw ", "pw: ",
+                 "pw:x ", "pw = x ", "-u ", "--token ", "x-", "?key", "login"):  # fmt: skip
         began = time.process_time()
         Masker().text(text * (200000 // len(text)))
         Masker().text("https://" + text * (200000 // len(text)))
         assert time.process_time() - began < 10, text
-    for text in ("{{", "[", "a = '", "# passw", '"', "a.", "a={"):
+    for text in ("{{", "[", "a = '", "# passw", '"', "a.", "a={", "{{/*", "{{/* a */}} "):
         began = time.process_time()
         try:
             Masker().toml(text * (200000 // len(text)))

@@ -32,12 +32,16 @@ Span = t.Tuple[int, int]
 # "author" and "authority" are no secrets, "authorization" is.
 _SECRET_WORDS = (
     r"passw|passphrase|passcode|pwd|secret|token|credential|auth(?!or(?!i[sz]))|apikey|accesskey|privatekey|joinkey"
-    r"|bearer|cookie|header|dockerconfig|connectionstring|datastoreendpoint"
+    r"|bearer|cookie|header|dockerconfig|connectionstring|datastoreendpoint|signature$|(?<!by)(?<!com)pass$|pw$"
 )
 _SECRET_NAME = re.compile(_SECRET_WORDS)
-_SECRET_WORD = re.compile(r"(?:^|[^a-z0-9])(?:pass|creds?|pat|psk|sas|sig|jwt)(?:$|[^a-z0-9])")
+_SECRET_WORD = re.compile(r"(?:^|[^a-z0-9])(?:pass|pw|creds?|pat|psk|sas|sig|jwt|login)(?:$|[^a-z0-9])")
 _KEY_NAME = re.compile(r"(?:^|[^a-z0-9]|[a-z0-9](?=K))keys?$", re.IGNORECASE)
 _PATH_NAME = re.compile(r"(?:files?|dirs?|paths?)$", re.IGNORECASE)
+# A value of `tls_key` that is the path of a file: base64 may begin with a slash, too.
+_KEY_FILE = re.compile(
+    r"/(?:[\w.@-]+/)*[\w.@-]+\.(?:pem|key|crt)\Z|/(?:etc|var|run|usr|opt|srv|home|root|mnt)/[\w.@/-]+\Z"
+)
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 # The children of these tables are named by people: [runtimes.token] is a handler, not a token.
 _NAMING_TABLES = frozenset(("runtimes", "proxy_plugins", "stream_processors"))
@@ -51,37 +55,57 @@ _CONTENT = re.compile(
     r"""://(?P<url>[^\s"'`]{1,2000})@"""
     # a proxy without scheme, user:password@host, but not an image digest name:tag@sha256:...
     r"""|(?<![^\s"'`=,(])(?P<bare>[^\s:/@"'`=,]{1,200}:[^\s@/"'`]{1,500})@(?!sha[0-9]+:)(?=[\w.\[])"""
-    r"""|\b(?i:bearer|basic|negotiate)\s+(?P<scheme>[A-Za-z0-9._~+/=-]{6,})"""
-    # name=value and name: value inside a longer text (a DSN, a query, a log line); a lone `key=` is containerd's own
+    # ... or one whose colon and @ are written as in a query
+    r"""|://(?P<quoted>[^\s"'`/?#@]{1,1000})%40|(?<![^\s"'`=,(])(?P<quotedbare>[^\s:/@"'`=,%]{1,200}%3[aA][^\s@/"'`%]{1,500})%40"""
+    # name=value and name: value inside a longer text (a DSN, a query, a header, a log line); a lone `key=` is
+    # containerd's own. A value after a colon goes on to the end of the line, one after "=" and a blank to the next name.
     r"""|(?i:(?:passw|passphrase|passcode|secret|token|credential|[a-z0-9]{1,30}[_-]?key\b|auth)[\w.-]{0,100}"""
-    r"""|\b(?:pwd|pass|sig))["'\\]{0,8}\s{0,20}[=:]\s{0,20}"""
-    r"""(?P<named>\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'&;,}]+)"""
+    r"""|(?<!by)(?<!com)pass|pwd|pw|\bsig|signature|\blogin|\bx-[a-z0-9-]{1,60}(?=:))["'\\]{0,8}\s{0,20}"""
+    r"""(?:=(?P<named>\s{0,20}(?:\\?"(?:[^"\\]|\\.)*"?|'[^']*'?)|(?i:(?:bearer|basic|token|digest|negotiate|ntlm)\s{1,20})?[^\s"'&;,}]+"""
+    r"""|\s{1,20}[^\s"'&;,}]+(?:[ \t]{1,20}(?![^\s"'=]{1,100}[ \t]{0,20}=)[^\s"'&;,}]+)*)"""
+    r"""|:\s{0,20}(?P<told>\\?"(?:[^"\\]|\\.)*"?|'[^'\n]*'(?=[\s,;}\])]|\Z)|(?:[^\s"]|"(?![\s,;}\])]|\Z))(?:[^\n"]|"(?![\s,;}\])]|\Z))*))"""
+    r"""|\b(?i:bearer|basic|negotiate)\s+(?P<scheme>[A-Za-z0-9._~+/=-]{6,})"""
+    r"""|[?&](?i:[\w.-]{0,60}(?:key|code|access|sig|signature))=(?P<query>[^\s"'&]+)"""
+    # options of a command line: user:password (but not uid:gid), a token, k3s's own -t
+    r"""|(?<![\w-])(?:-u|--user|--username|--creds?)[\s=]{1,20}["']?(?!\d+:\d+(?:[\s"']|\Z))(?P<login>[^\s:"'/]{1,200}:[^\s"']+)"""
+    r"""|(?<![\w-])--?(?i:[\w-]{0,40}(?:passw|passphrase|secret|token|credential|creds|api-?key|pass|pw)[\w-]{0,40})\s{1,20}"""
+    r"""(?P<option>"[^"]*"?|'[^']*'?|[^\s"'-][^\s"']*)"""
+    r"""|\b(?:k3s|rke2)\b[^\n]{0,200}?\s-t[\s=]{1,20}(?P<join>[^\s"']+)"""
+    r"""|\bhooks\.slack\.com/(?:services|workflows|triggers)/(?P<hook>[^\s"']+)"""
+    r"""|(?P<hash>\$(?:apr1|2[abxy]|[156y])\$[^\s"']{8,}|\{S?SHA[0-9]{0,3}\}[^\s"']{8,})"""
     r"""|(?P<pem>-----BEGIN[\s\S]*?(?:-----END[^-]*-----|\Z))"""
     r"""|(?P<pem64>LS0tLS1CRUdJTi[A-Za-z0-9+/=\s]*)"""
-    # web tokens (and any other JSON in base64), tokens of GitHub, GitLab, Docker Hub, Slack, AWS, Vault, k3s, kubeadm
-    r"""|\b(?P<shape>eyJ[A-Za-z0-9+/=_.-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"""
+    # web tokens (and any other JSON in base64), tokens of GitHub, GitLab, Docker Hub, Slack, AWS, Vault, npm, NVIDIA,
+    # Hugging Face, Google, DigitalOcean, k3s, kubeadm
+    r"""|\b(?P<shape>eyJ[A-Za-z0-9+/=_.-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|gl[a-z]{2,5}-[\w-]{16,}"""
     r"""|dckr_pat_[\w-]{16,}|xox[abprs]-[\w-]{10,}|A[KS]IA[A-Z0-9]{16}|hv[sb]\.[\w-]{20,}|K10[0-9a-f]{16,}::\S+"""
+    r"""|npm_\w{20,}|nvapi-[\w-]{16,}|hf_[A-Za-z0-9]{20,}|AIza[\w-]{20,}|do[opr]_v1_\w{20,}|(?<![\w.-]{2})sk-[\w-]{20,}"""
     r"""|[a-z0-9]{6}\.[a-z0-9]{16}\b)"""
+)
+_SHAPES = (
+    r"eyJ|gh[pousr]_|github_pat_|gl[a-z]{2,5}-|dckr_pat_|xox|A[KS]IA|hv[sb]\.|K10|npm_|nvapi-|hf_|AIza|do[opr]_v1_|\bsk-"
+    r"|\$(?:apr1|2[abxy]|[156y])\$|\{S?SHA|hooks\.slack"
 )
 # What _CONTENT needs to match at all; most strings have none of it.
 _CONTENT_HINT = re.compile(
-    r"@|-----BEGIN|LS0tLS1CRUdJTi|(?i:bearer|basic|negotiate)\s|(?i:passw|passphrase|secret|token|credential|key|auth)"
-    r"|pwd|pass|sig|eyJ|gh[pousr]_|github_pat_|glpat-|dckr_pat_|xox|A[KS]IA|hv[sb]\.|K10|\b[a-z0-9]{6}\.[a-z0-9]{16}\b"
+    r"@|%40|-----BEGIN|LS0tLS1CRUdJTi|(?i:bearer|basic|negotiate)\s|(?i:pass|pw|secret|token|cred|key|auth|sig|login|code|access|\bx-)"
+    r"|-u|--user|\s-t|\b[a-z0-9]{6}\.[a-z0-9]{16}\b|" + _SHAPES
 )
-_KEY_HINT = re.compile(r"@|-----BEGIN|LS0tLS1CRUdJTi|eyJ|gh[pousr]_|github_pat_|glpat-|dckr_pat_|xox|A[KS]IA|hv[sb]\.|K10")
+_KEY_HINT = re.compile(r"@|%40|-----BEGIN|LS0tLS1CRUdJTi|" + _SHAPES)
 _MASKED_USER = re.compile(PLACEHOLDER.pattern + "@")
 _USER_MARK = re.compile(r"@(?!sha[0-9]+:)")
 
 # Comments and unscannable texts: a word is enough.
 _DOUBTFUL = re.compile(
     r"passw|passphrase|passcode|pwd|secret|token|credential|auth(?!or(?!i[sz]))|api.?key|access.?key|private.?key"
-    r"|bearer|cookie|header|docker.?config|connection.?string|\b(?:pass|creds?|sas|sig|jwt|psk|pat)\b|\bkeys?\s*=|-----BEGIN|LS0tLS1CRUdJTi",
+    r"|bearer|cookie|header|docker.?config|connection.?string|\b(?:creds?|sas|sig|jwt|psk|pat|login|kennwort)\b"
+    r"|(?:\bpass|(?<!by)(?<!com)pass(?![a-z])|pw(?![a-z0-9]))|keys?[\"']?\s*=|-----BEGIN|LS0tLS1CRUdJTi",
     re.IGNORECASE,
 )
 # Of comments: a key with its value, a value that holds nothing, a value that may go on in the next line.
 _ASSIGNED = re.compile(r"([\w\"'. -]+=)\s*(.*)")
-_HARMLESS_VALUE = re.compile(r"""(?:true|false|["']{2}|["']/[^"']*["']|\[\s*\]|\{\s*\})?\s*(?:\#.*)?\Z""")
-_OPENS = re.compile(r"""\"\"\"|'''|[\[{]\s*\Z|[\[{,]\s*(?:\#.*)?\Z|-----BEGIN""")
+_HARMLESS_VALUE = re.compile(r"""(?:true|false|["']{2}|["'](?P<path>/[^"']*)["']|\[\s*\]|\{\s*\})?\s*\#*\s*\Z""")
+_OPENS = re.compile(r"""\"\"\"|'''|[\[{]\s*\Z|[\[{,]\s*(?:\#.*)?\Z|-----BEGIN|LS0tLS1CRUdJTi""")
 #: An escape can spell any word.
 _ESCAPE = re.compile(r"\\[uUx][0-9A-Fa-f]")
 #: User information whose @ is missing, since the text was cut off there: what follows the colon is no port.
@@ -89,6 +113,14 @@ _CUT_OFF_USER = re.compile(r"""://[^\s/@"'`\[]*:(?![0-9]{0,5}(?:[^\w]|\Z))""")
 _CUT_OFF_HEADER = re.compile(r"""\s*\[{1,2}[\w."'-]*\Z""")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]|\r(?!\n)")
 _TEMPLATE_ACTION = re.compile(r"\{\{[^{}]*\}\}")
+_TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*([\s\S]*?)(?:\*/|\Z)")
+# Words of prose and version numbers, no word of an account.
+_PROSE = re.compile(
+    r"(?:(?!(?:robots?|accounts?|admins?|users?|keys?|pins?)\b)[A-Z]?[a-z]+|v?[0-9][0-9.]{0,7}|[\s.,:;()'/-])*\Z", re.IGNORECASE
+)
+_CREDENTIAL_OPTION = re.compile(r"""["'](?:-u|-t|-p|--user|--username|--creds?)["']\s*,""")
+#: A line of a file of variables, in which any name may be that of a secret.
+_VARIABLE_LINE = re.compile(r"^\s*(?:export\s+)?[A-Z][A-Z0-9_]*=", re.MULTILINE)
 _CONFIGURATION_LINE = re.compile(
     r"""\s*(?:\#.*|\[[^\n]*|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[\w-]+|"[^"\n]*"|'[^'\n]*'))*\s*=.*"""
     r"""|[\]\[}{,"'].*|)$"""
@@ -96,6 +128,11 @@ _CONFIGURATION_LINE = re.compile(
 _STRUCTURE = re.compile(r"^\s*(?:\[|[\w\"'.-]+\s*=)|\{\{", re.MULTILINE)
 
 _OPTION = re.compile(r"-{1,2}([A-Za-z][\w.-]*)(?:=([\s\S]*))?\Z")
+#: What stands behind an option whose value is secret and is the next option all the same.
+_NEXT_OPTION = re.compile(r"--[a-z]+(?:[-_.][a-z0-9]+)*(?:=|\Z)")
+_USER_OPTIONS = frozenset(("u", "user", "username", "cred", "creds"))
+_USER_AND_PASSWORD = re.compile(r"(?!\d+:\d+\Z)[^\s:/]+:(?!//).")
+_K3S = re.compile(r"(?:\S*/)?(?:k3s|rke2)(?:-agent|-server)?\Z")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]*)=([\s\S]*)\Z")
 _WORD = re.compile(r"""(?:[^\s"']|"[^"]*"?|'[^']*'?)+""")
 _PLAIN_WORD = re.compile(r"""[^\s"'=\[\]{},]+""")
@@ -123,6 +160,13 @@ def _is_key_name(name: str) -> bool:
     return bool(_KEY_NAME.search(name))
 
 
+def _is_path(name: str, value: str) -> bool:
+    """Whether the value of a name that sounds of a secret is the path of a file: `key_file`, or `tls_key` with a path."""
+    if not value.startswith("/"):
+        return False
+    return bool(_PATH_NAME.search(name) or (_is_key_name(name) and not is_secret_name(name) and _KEY_FILE.match(value)))
+
+
 def _named_secret(path: Path, value: str) -> bool:
     """Whether the value at this path is a secret by the names on its way."""
     if value.lower() in _PLAIN_VALUES:
@@ -130,7 +174,7 @@ def _named_secret(path: Path, value: str) -> bool:
     names = [part for part in path if isinstance(part, str)]
     if not names:
         return False
-    if value.startswith("/") and (_is_key_name(names[-1]) or _PATH_NAME.search(names[-1])):
+    if _is_path(names[-1], value):
         return False
     if is_secret_name(names[-1]) or _is_key_name(names[-1]):
         return True
@@ -216,10 +260,13 @@ class Masker:
     def _toml_spans(self, text: str, document: Document) -> t.Iterator[t.Tuple[int, int, str]]:
         """(start, end, form) of what must be replaced; form: ``string``, ``comment`` or ``part``."""
         leaves = [entry for entry in document.entries if entry.form in ("string", "scalar")]
-        before: t.Optional[Entry] = None
+        neighbours = _Neighbours()
+        array: t.Optional[Path] = None
         for entry in leaves:
-            yield from self._value_spans(entry, _follows_option(before, entry))
-            before = entry
+            if entry.kind != "element" or entry.path[:-1] != array:
+                neighbours = _Neighbours()
+                array = entry.path[:-1] if entry.kind == "element" else None
+            yield from self._value_spans(entry, neighbours.hide(entry.string))
         yield from _comment_spans(text, document)
         position = 0
         taken = [(leaf.start, leaf.end) for leaf in leaves]
@@ -275,14 +322,13 @@ class Masker:
 
     def _json_list(self, values: t.List[t.Any], path: Path, counter: "_Counter") -> t.List[t.Any]:
         masked = []
-        before: t.Any = None
+        neighbours = _Neighbours()
         for value in values:
-            if isinstance(value, str) and _is_secret_argument(before, value):
+            if neighbours.hide(value):
                 self._remember(value)
                 masked.append(counter.placeholder())
             else:
                 masked.append(self._json(value, path, counter))
-            before = value
         return masked
 
     def _json_string(self, value: str, path: Path, counter: "_Counter") -> str:
@@ -307,12 +353,14 @@ class Masker:
         for word in argv:
             option = _OPTION.match(word)
             pair = option or _ASSIGNMENT.match(word)
-            if hide_next and not (option and word.startswith("--")):
+            if hide_next and not _NEXT_OPTION.match(word):
                 words.append(self._hide_value(word, word, counter))
                 hide_next = False
             elif pair and _is_secret_option(pair.group(1), argv):
                 hide_next = pair.group(2) is None
                 words.append(word if hide_next else self._hide_value(word, pair.group(2), counter))
+            elif words and _is_user_option(argv[len(words) - 1], word):
+                words.append(self._hide_value(word, word, counter))
             else:
                 hide_next = False
                 # A word with blanks may be a command line itself, as of `sh -c`.
@@ -368,7 +416,7 @@ class Masker:
     def _remember_doubtful(self, text: str) -> None:
         """The words of an unscannable text that may be secrets: an error message may quote them."""
         for line in text.splitlines():
-            if _DOUBTFUL.search(line) or "@" in line or not _CONFIGURATION_LINE.match(line):
+            if _DOUBTFUL.search(line) or "@" in line or _VARIABLE_LINE.match(line) or not _CONFIGURATION_LINE.match(line):
                 for word in _PLAIN_WORD.findall(line.partition("=")[2] or line):
                     if not _DOUBTFUL.search(word):
                         self._remember(word)
@@ -388,24 +436,48 @@ def _highest(text: str) -> int:
     return max((int(match.group(1)) for match in PLACEHOLDER.finditer(text)), default=0)
 
 
-def _is_secret_argument(before: t.Any, value: str) -> bool:
-    """Whether a list holds an option and its secret value as two neighbours: ``["--token", "..."]``."""
-    option = _OPTION.match(before) if isinstance(before, str) else None
-    if not option or option.group(2) is not None or _is_masked(value) or value.lower() in _PLAIN_VALUES:
-        return False
-    return is_secret_name(option.group(1)) and not value.startswith("--")
+class _Neighbours:
+    """Walks through an array, in which an element may say what the ones after it are.
+
+    These are: an option and its secret value (``["--token", "..."]``), and the lines of a PEM block.
+    """
+
+    def __init__(self) -> None:
+        self._first: t.Any = None
+        self._before: t.Any = None
+        self._in_pem = False
+
+    def hide(self, value: t.Any) -> bool:
+        """Whether the next element is a secret for what stands before it."""
+        is_secret = isinstance(value, str) and not _is_masked(value) and value.lower() not in _PLAIN_VALUES
+        hidden = is_secret and (self._in_pem or self._is_argument(value))
+        if isinstance(value, str):
+            begin = value.rfind("-----BEGIN")
+            self._in_pem = (self._in_pem or begin >= 0) and "-----END" not in value[max(begin, 0) :]
+        self._first = value if self._first is None else self._first
+        self._before = value
+        return hidden
+
+    def _is_argument(self, value: str) -> bool:
+        option = _OPTION.match(self._before) if isinstance(self._before, str) else None
+        if not option or option.group(2) is not None:
+            return False
+        if _is_user_option(self._before, value):
+            return True
+        if option.group(1) == "t":
+            return isinstance(self._first, str) and bool(_K3S.match(self._first))
+        return is_secret_name(option.group(1)) and not _NEXT_OPTION.match(value)
 
 
-def _follows_option(before: t.Optional[Entry], entry: Entry) -> bool:
-    if before is None or entry.kind != "element" or before.path[:-1] != entry.path[:-1] or entry.string is None:
-        return False
-    return _is_secret_argument(before.string, entry.string)
+def _is_user_option(before: str, value: str) -> bool:
+    """Whether two neighbours are ``-u user:password``; ``--user 1000:1000`` is none."""
+    return before.lstrip("-") in _USER_OPTIONS and before[:1] == "-" and bool(_USER_AND_PASSWORD.match(value))
 
 
 def _is_secret_option(name: str, argv: t.Sequence[str]) -> bool:
     if name == "t":
         # `k3s server -t TOKEN`; elsewhere -t is something else.
-        return argv[0].rsplit("/", 1)[-1] in ("k3s", "rke2", "k3s-agent", "k3s-server")
+        return bool(_K3S.match(argv[0]))
     return is_secret_name(name) or _is_key_name(name)
 
 
@@ -433,22 +505,33 @@ def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int
     """Comments that may hold a secret.
 
     A line is masked whole when a word of a secret stands in it, unless it is a key whose value is empty, a boolean or
-    a path. Below a commented-out table of secrets, and below a value that goes on over several lines, the lines
-    after it are masked too, until a commented-out header, or something else than a comment, stands between them.
+    a path. So is the line after one that only announces a secret ("password below"). Below a commented-out table of
+    secrets, and below a value that goes on over several lines, the lines after it are masked too, until a
+    commented-out header, or something else than a comment, stands between them.
     """
-    tainted = False
+    tainted = announced = False
     end_of_previous = -1
     for comment in document.comments:
         if end_of_previous < 0 or text[end_of_previous : comment.start].strip():
-            tainted = False
+            tainted = announced = False
         end_of_previous = comment.end
         body = text[comment.start : comment.end].strip("# \t")
         if body.startswith("["):
             tainted = bool(_DOUBTFUL.search(body) or _ESCAPE.search(body))
-        if (tainted and body) or _is_doubtful_comment(body):
+            announced = False
+        doubtful = _is_doubtful_comment(body)
+        if ((tainted or announced) and body) or doubtful:
             tainted = tainted or bool(_OPENS.search(body))
             if not _is_masked(body) and (not body.startswith("[") or _holds_secret(body) or "=" in body):
                 yield comment.start + 1, comment.end, "comment"
+        if body:
+            announced = doubtful and not body.startswith("[") and _announces(body)
+
+
+def _announces(body: str) -> bool:
+    """Whether a comment has no value of its own: prose, or a name with nothing behind it."""
+    assigned = _ASSIGNED.match(body)
+    return not assigned or not assigned.group(2)
 
 
 def _is_doubtful_comment(body: str) -> bool:
@@ -460,7 +543,15 @@ def _is_doubtful_comment(body: str) -> bool:
     key, value = assigned.groups()
     if _holds_secret(key) or _holds_secret(value):
         return True
-    return bool(_DOUBTFUL.search(body)) and not _HARMLESS_VALUE.match(value)
+    return bool(_DOUBTFUL.search(body)) and not _is_harmless_value(key, value)
+
+
+def _is_harmless_value(key: str, value: str) -> bool:
+    harmless = _HARMLESS_VALUE.match(value) if value else None
+    if not harmless or not harmless.group("path"):
+        return bool(harmless)
+    name = key.rstrip("= \t").rpartition(".")[2].strip("\"' \t")
+    return _is_path(name, harmless.group("path")) or not (is_secret_name(name) or _is_key_name(name))
 
 
 def _verify(masked: str, before: Document) -> None:
@@ -489,7 +580,8 @@ def _verify(masked: str, before: Document) -> None:
 def is_harmless(text: str) -> bool:
     """Whether a text that is no TOML holds no secret with certainty, so that it need not be withheld.
 
-    All of this must hold: no word of a secret stands anywhere, no ``@`` after ``://``, no content that looks like a
+    All of this must hold: no word of a secret stands anywhere, no variable of a shell (``REG=...``), nothing but prose in
+    the comments of a template, no ``@`` after ``://``, no content that looks like a
     secret, no escape that could spell such a word, no string over several lines or cut off in the last one, and each
     line (Go template actions left out) has the shape of a comment, a header, a key with a value or an array's element;
     at least one of them is a header or has an equals sign. A file with nothing but a password in it does not pass.
@@ -498,8 +590,10 @@ def is_harmless(text: str) -> bool:
 
 
 def _may_hold_secret(text: str) -> bool:
-    patterns = (_DOUBTFUL, _ESCAPE, _CUT_OFF_USER, _UNPRINTABLE)
-    return _holds_secret(text) or any(pattern.search(text) for pattern in patterns)
+    patterns = (_DOUBTFUL, _ESCAPE, _CUT_OFF_USER, _UNPRINTABLE, _VARIABLE_LINE, _CREDENTIAL_OPTION)
+    if _holds_secret(text) or any(pattern.search(text) for pattern in patterns):
+        return True
+    return not all(_PROSE.match(comment.group(1)) for comment in _TEMPLATE_COMMENT.finditer(text))
 
 
 def _ends_in_string(text: str) -> bool:
