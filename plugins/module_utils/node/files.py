@@ -28,6 +28,7 @@ _MAX_WALK_DEPTH = 3
 #: Configuration directories and files of runtimes on a node, by distribution. Directories are searched below, too.
 WELL_KNOWN = (
     "/etc/containerd",
+    "/etc/containerd.d",
     "/usr/share/containerd",  # Flatcar
     "/run/torcx/unpack/docker/usr/share/containerd",  # Flatcar, older
     "/etc/host-containerd",  # Bottlerocket
@@ -50,6 +51,15 @@ _OTHER_NAME = re.compile(
     r"\.(?:pem|key|crt|cer|json|yaml|yml|sock|db|so|sh|txt|log|kubeconfig|env)$|passwd|secret|token|credential",
     re.IGNORECASE,
 )
+#: Beside a root file, everything in these is meant as configuration, whatever its name.
+_DROP_IN_NAMES = frozenset(("conf.d", "config.d"))
+_NO_CONFIGURATION = re.compile(
+    r"\.(?:pem|key|crt|cer|sock|db|so|kubeconfig|env|log|lock)$|passwd|shadow|secret|token|credential", re.IGNORECASE
+)
+#: An import from such a directory, or from one of the root's own, names single files; the others are no configuration.
+_COMMON_DIRECTORIES = re.compile(r"/(?:bin|sbin|lib|lib64|libexec|log|tmp|share|local|ssl|certs?|pki)\Z")
+_MAX_ODD_NAMES = 64
+_MAX_ODD_SIZE = 256 * 1024
 _IMPORT_KEY = re.compile(r"imports?|includes?", re.IGNORECASE)
 _IMPORT_TEXT = re.compile(r"""(?:imports?|includes?)["']?[ \t]*=[ \t]*(\[[^\]]*\]?|"[^"\n]*"|'[^'\n]*')""", re.IGNORECASE)
 _STRING = re.compile(r"""\"([^"\n]*)\"|'([^'\n]*)'""")
@@ -71,6 +81,7 @@ class Files:
     def __init__(self, root: str = "") -> None:
         self._root = root
         self._total = 0
+        self._oddities_of: t.Set[str] = set()
         self._listed: t.Dict[str, t.List[str]] = {}
         self.contents: t.Dict[str, bytes] = {}
         self.modified: t.Dict[str, float] = {}
@@ -203,8 +214,34 @@ class Files:
             if self.is_directory(path):
                 if deep and depth < _MAX_WALK_DEPTH and name not in _SKIPPED_DIRECTORIES:
                     self._beside(path, True, depth + 1)
+                    if name in _DROP_IN_NAMES:
+                        self._oddly_named(path)
             elif _looks_right(name) if deep else _TOML_NAME.search(name):
                 self.read(path)
+
+    def _oddly_named(self, directory: str) -> None:
+        """The files of a drop-in directory that its glob skips because of their names: a loss may be in one of them."""
+        if directory in self._oddities_of or _COMMON_DIRECTORIES.search(directory) or directory.count("/") < 2:
+            return
+        self._oddities_of.add(directory)
+        odd = [
+            path
+            for name, path in ((name, os.path.join(directory, name)) for name in self.list(directory))
+            if path not in self.contents and not _NO_CONFIGURATION.search(name) and self._is_small_file(path)
+        ]
+        if len(odd) > _MAX_ODD_NAMES:
+            self.truncated.append(
+                "%s has more than %d files that are not named as configuration" % (directory, _MAX_ODD_NAMES)
+            )
+        for path in odd[:_MAX_ODD_NAMES]:
+            self.read(path)
+
+    def _is_small_file(self, path: str) -> bool:
+        try:
+            facts = os.stat(self._root + path)
+        except OSError:
+            return False
+        return stat.S_ISREG(facts.st_mode) and facts.st_size <= _MAX_ODD_SIZE
 
     def _follow(self, path: str, working_directory: str) -> None:
         for pattern in import_patterns(decode(self.contents[path])[0] or ""):
@@ -218,6 +255,7 @@ class Files:
                 return
             if self.is_directory(pattern):
                 self._beside(pattern, False)
+                self._oddly_named(pattern)
             return
         for directory in self._directories(os.path.dirname(pattern)):
             wanted = _wider(os.path.basename(pattern))
@@ -225,6 +263,7 @@ class Files:
                 path = os.path.join(directory, name)
                 if fnmatch.fnmatchcase(name, wanted) or (_TOML_NAME.search(name) and not self.is_directory(path)):
                     self.read(path)
+            self._oddly_named(directory)
 
     def _directories(self, pattern: str) -> t.List[str]:
         """The directories that a pattern could mean; ``**`` stands for none, one or two levels."""

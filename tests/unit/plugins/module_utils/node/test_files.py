@@ -35,6 +35,15 @@ READ: t.Dict[str, t.Tuple[t.Dict[str, t.Any], t.List[str]]] = {
                          ["/opt/x/a.toml", "/opt/x/b.toml.bak"]),
     "any name that a pattern matches": ({_ROOT: 'imports = ["/opt/x/*"]', "/opt/x/README": "", "/opt/x/.hidden": ""},
                                         ["/opt/x/README", "/opt/x/.hidden"]),
+    "names that the pattern skips": (
+        {_ROOT: 'imports = ["/opt/conf.d/*.toml"]', "/opt/conf.d/kata": "", "/opt/conf.d/kata.txt": "", "/opt/conf.d/a.toml": ""},
+        ["/opt/conf.d/kata", "/opt/conf.d/kata.txt", "/opt/conf.d/a.toml"],
+    ),
+    "names that no pattern takes, beside the root": (
+        {_ROOT: "", "/etc/containerd/conf.d/kata": "", "/etc/containerd/config.d/kata.txt": "", "/etc/containerd.d/a.toml": ""},
+        ["/etc/containerd/conf.d/kata", "/etc/containerd/config.d/kata.txt", "/etc/containerd.d/a.toml"],
+    ),
+    "a skipped name in a directory as import": ({_ROOT: 'imports = ["/opt/d"]', "/opt/d/kata": ""}, ["/opt/d/kata"]),
     "relative to the file": ({_ROOT: 'imports = ["../other/*.toml"]', "/etc/other/a.toml": ""}, ["/etc/other/a.toml"]),
     "relative to the working directory": ({_ROOT: 'imports = ["sub/*.toml"]', "/daemon/sub/a.toml": ""}, ["/daemon/sub/a.toml"]),
     "nested": ({_ROOT: 'imports = ["/opt/a.toml"]', "/opt/a.toml": 'imports = ["b/c.cfg"]', "/opt/b/c.cfg": ""},
@@ -88,6 +97,17 @@ def test_not_read(tmp_path: pathlib.Path) -> None:
     assert sorted(found.contents) == [_ROOT]
     assert "/etc/containerd/conf.d" in found.absent
     assert "/etc/containerd" in found.directories
+
+
+def test_what_is_no_configuration_in_an_imported_directory(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_MAX_ODD_NAMES", 3)
+    monkeypatch.setattr(files, "_MAX_ODD_SIZE", 10)
+    tree: t.Dict[str, t.Any] = {"/opt/d/%d" % number: "" for number in range(5)}
+    tree.update({"/opt/d/tls.key": "", "/opt/d/registry-token": "", "/opt/d/0-large": "x" * 11, "/opt/d/0-directory": None})
+    tree.update({"/etc/shadow": "", "/etc/hosts": "", "/usr/bin/runc": ""})
+    found = _gather(tmp_path, {_ROOT: 'imports = ["/opt/d/*.toml", "/etc/*.toml", "/usr/bin/*.toml"]', **tree})
+    assert sorted(found.contents) == [_ROOT, "/opt/d/0", "/opt/d/1", "/opt/d/2"]
+    assert found.truncated == ["/opt/d has more than 3 files that are not named as configuration"]
 
 
 def test_a_root_in_etc_does_not_take_the_rest_of_etc(tmp_path: pathlib.Path) -> None:
