@@ -20,7 +20,7 @@ def blast_radius(node: JudgedNode, references: References | None) -> dict[str, t
     fault of the default or a change of it meets every pod without a RuntimeClass) or gpu-pods (only the pods that
     ask for a special handler). pods: NAMESPACE/NAME of the pods on this node that run with the default handler,
     None where no workloads were handed in."""
-    default = node.runtime.default_handler if isinstance(node.runtime.default_handler, str) else None
+    default = node.runtime.default_handler
     plain = None if default is None else is_plain(default, node.runtime.handlers.get(default) or {})
     return {
         "default_handler": default,

@@ -104,13 +104,21 @@ def read_runtime(raw: t.Any, node: str) -> Runtime:
         )
     if any(key in raw for key in ("schema", "evidence", "cri_ready", "layers")):
         return _facts(raw, node)
-    default = raw.get("default_handler")
+    default = _text(raw, "default_handler", node)
     return Runtime(
         evidence="loaded",
         cri_ready=True,
         handlers=_handlers(raw["handlers"], node),
-        default_handler=default if default else None,
+        default_handler=default or None,
     )
+
+
+def _text(raw: t.Mapping[str, t.Any], key: str, node: str) -> str | None:
+    """A string of the facts, or None. Raises RuntimeGateError for another kind of value."""
+    value = raw.get(key)
+    if value is not None and not isinstance(value, str):
+        raise RuntimeGateError(f"node {node}: {key} of its runtime facts is {yaml_kind(value)}, not a string")
+    return value
 
 
 def _facts(raw: t.Mapping[str, t.Any], node: str) -> Runtime:
@@ -119,10 +127,10 @@ def _facts(raw: t.Mapping[str, t.Any], node: str) -> Runtime:
         raise RuntimeGateError(f"node {node}: its runtime facts have schema {shown(schema)}; this version reads {FACTS_SCHEMA}")
     common = {
         "faults": entries(raw, "faults", f"node {node}: runtime"),
-        "engine": raw.get("engine"),
-        "version": raw.get("version"),
-        "collected_at": raw.get("collected_at"),
-        "reason": raw.get("reason") or "",
+        "engine": _text(raw, "engine", node),
+        "version": _text(raw, "version", node),
+        "collected_at": _text(raw, "collected_at", node),
+        "reason": _text(raw, "reason", node) or "",
     }
     if raw.get("serves_kubelet") is False:
         return Runtime(why_unknown=f"the facts are of a {raw.get('engine') or 'runtime'} that its kubelet does not use", **common)
@@ -130,11 +138,11 @@ def _facts(raw: t.Mapping[str, t.Any], node: str) -> Runtime:
     following = part(raw, "layers", "next", where=f"node {node}: runtime")
     known = bool(following.get("available")) if raw.get("layers") else "restart_gains" in raw
     runtime = Runtime(
-        evidence=raw.get("evidence") or "none",
+        evidence=_text(raw, "evidence", node) or "none",
         cri_ready=raw.get("cri_ready"),
         explicit=bool(raw.get("explicit")),
         handlers=_handlers(raw["handlers"], node),
-        default_handler=raw.get("default_handler"),
+        default_handler=_text(raw, "default_handler", node),
         gains=_names(raw, "restart_gains", node) if known else None,
         loses=_names(raw, "restart_loses", node) if known else None,
         **common,
