@@ -188,6 +188,27 @@ class Masker:
         _verify(masked, document)
         return masked
 
+    def put_back(self, edited: str, original: str) -> str:
+        """A text that was edited in its masked form, with the original's own values in their places, by ordinal.
+
+        :param edited: the masked text of ``original`` after an edit elsewhere.
+        :raises Withheld: the original cannot be masked, so it was never edited elsewhere; or a placeholder of the
+            edited text is none of this file's, was written in another form, or is missing.
+        """
+        masked = self.toml(original)
+        spans = [] if masked == original else sorted(self._toml_spans(original, scan_document(original)))
+        values = {number: (form, original[a:b]) for a, b, number, form in _placeholders(original, spans)}
+        lost = sorted(number for number, (form, _raw) in values.items() if form not in edited)
+        if lost:
+            raise Withheld("the edit would lose the secret value number %d of this file" % lost[0])
+        rest = edited
+        for form, _raw in values.values():
+            rest = rest.replace(form, "")
+        for match in PLACEHOLDER.finditer(rest):
+            if int(match.group(1)) in values or match.group() not in original:
+                raise Withheld("%s stands for no value of this file, or was changed" % match.group())
+        return _put_values(edited, {form: raw for form, raw in values.values()})
+
     def _toml_spans(self, text: str, document: Document) -> t.Iterator[t.Tuple[int, int, str]]:
         """(start, end, form) of what must be replaced; form: ``string``, ``comment`` or ``part``."""
         leaves = [entry for entry in document.entries if entry.form in ("string", "scalar")]
@@ -339,11 +360,11 @@ class Masker:
 
 class _Counter:
     def __init__(self, used: int) -> None:
-        self._number = used
+        self.number = used
 
     def placeholder(self) -> str:
-        self._number += 1
-        return "__RUNTIME_GATE_MASKED_%d__" % self._number
+        self.number += 1
+        return "__RUNTIME_GATE_MASKED_%d__" % self.number
 
 
 def _highest(text: str) -> int:
@@ -376,20 +397,35 @@ def _without_quotations(line: str) -> str:
     return _QUOTED.sub(lambda match: match.group() if _SAFE_QUOTED.match(match.group()) else '"(withheld)"', line)
 
 
-def _replace(text: str, spans: t.Iterable[t.Tuple[int, int, str]]) -> str:
-    """The text with a placeholder, numbered in file order, in place of each span."""
+def _placeholders(text: str, spans: t.Iterable[t.Tuple[int, int, str]]) -> t.Iterator[t.Tuple[int, int, int, str]]:
+    """(start, end, number, what is written there) for each span, numbered in file order."""
     counter = _Counter(_highest(text))
-    pieces = []
-    position = 0
     for start, end, form in spans:
         placeholder = counter.placeholder()
         lines = text.count("\n", start, end)
         if form == "string":
             # A backslash at the end of a line joins the lines: the value is the placeholder, the line count is kept.
             placeholder = '"""%s\\%s"""' % (placeholder, "\n" * lines) if lines else '"%s"' % placeholder
+        yield start, end, counter.number, placeholder
+
+
+def _replace(text: str, spans: t.Iterable[t.Tuple[int, int, str]]) -> str:
+    """The text with a placeholder, numbered in file order, in place of each span."""
+    pieces = []
+    position = 0
+    for start, end, _number, placeholder in _placeholders(text, spans):
         pieces += [text[position:start], placeholder]
         position = end
     return "".join(pieces) + text[position:]
+
+
+def _put_values(text: str, values: t.Mapping[str, str]) -> str:
+    """All forms are replaced in one pass, so that no value is searched for placeholders."""
+    if not values:
+        return text
+    # The longest first: the bare placeholder of one number is no part of another's, but of its own quoted form.
+    forms = "|".join(re.escape(form) for form in sorted(values, key=len, reverse=True))
+    return re.sub(forms, lambda match: values[match.group()], text)
 
 
 def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int, str]]:
