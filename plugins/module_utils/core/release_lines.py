@@ -80,6 +80,8 @@ class LineRules(t.NamedTuple):
     snapshotter_for_pulls: bool
     #: mirrors and config_path together stop the CRI plugin (1.5)
     mirrors_exclude_config_path: bool
+    #: the default of the CRI plugin's ``enable_cdi``: None where it has no such key (before 1.7, #6654), on since 2.0 (#9621)
+    enable_cdi: t.Optional[bool]
     #: keys that a handler's table may have
     handler_keys: t.FrozenSet[str]
 
@@ -125,6 +127,7 @@ _LINE_1_4 = LineRules(
     absolute_runtime_type=False,
     snapshotter_for_pulls=True,
     mirrors_exclude_config_path=False,
+    enable_cdi=None,
     handler_keys=_KEYS_1_4,
 )
 _LINE_1_5 = _LINE_1_4._replace(
@@ -143,7 +146,7 @@ _LINE_1_5 = _LINE_1_4._replace(
 )
 _LINE_1_6 = _LINE_1_5._replace(name="1.6", absolute_runtime_type=True, handler_keys=_KEYS_1_6)
 _LINE_1_7 = _LINE_1_6._replace(
-    name="1.7", honours_runtime_path=True, plugin_prefix_checked=True, handler_keys=_KEYS_1_7
+    name="1.7", honours_runtime_path=True, plugin_prefix_checked=True, enable_cdi=False, handler_keys=_KEYS_1_7
 )
 _LINE_2_0 = LineRules(
     name="2.0",
@@ -172,6 +175,7 @@ _LINE_2_0 = LineRules(
     absolute_runtime_type=True,
     snapshotter_for_pulls=False,
     mirrors_exclude_config_path=True,
+    enable_cdi=True,
     handler_keys=_KEYS_2_0,
 )
 _LINE_2_1 = _LINE_2_0._replace(name="2.1", handler_keys=_KEYS_2_1)

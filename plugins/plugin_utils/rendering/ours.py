@@ -1,0 +1,91 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a node's files is ours, and what the node would be without it."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
+    NEW_RUNTIME,
+    OLD_CRI,
+    SHORT_CRI,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import marks
+
+Table = t.Dict[str, t.Any]
+
+
+class Wanted(t.NamedTuple):
+    """What a rendering has to bring about.
+
+    :ivar handlers: name → complete table. :ivar default: default handler, or None: not ours to set.
+    :ivar cdi: containerd's own CDI support must be on.
+    """
+
+    handlers: t.Dict[str, Table]
+    default: t.Optional[str]
+    cdi: bool
+
+
+def foreign_texts(texts: t.Mapping[str, str]) -> t.Dict[str, t.Optional[str]]:
+    """Path → text without ours, of every file that has something of ours; None: the file is ours as a whole."""
+    found: t.Dict[str, t.Optional[str]] = {}
+    for path, text in texts.items():
+        if marks.is_own_file(text):
+            found[path] = _rest_of_own(text, path)
+        elif marks.has_marks(text):
+            found[path] = marks.unmark(text, path)
+    return found
+
+
+def _rest_of_own(text: str, path: str) -> t.Optional[str]:
+    """What somebody else added to a root file that we made; of a drop-in of ours nothing is left."""
+    if not marks.has_marks(text):
+        return None
+    rest = marks.unmark(text.partition("\n")[2], path)
+    return rest if rest.strip() else None
+
+
+def own_wants(texts: t.Mapping[str, str], foreign: t.Mapping[str, t.Optional[str]]) -> Wanted:
+    """What our lines say now: the difference between the files and the files without ours."""
+    handlers: t.Dict[str, Table] = {}
+    default: t.Optional[str] = None
+    cdi = False
+    for path in sorted(foreign):
+        now = _plugin_tables(marks.tree_of(texts[path], path))
+        rest = _plugin_tables(marks.tree_of(foreign[path] or "", path))
+        for plugin, body in now.items():
+            before = rest.get(plugin, {})
+            for name, table in _runtimes(body).items():
+                if isinstance(table, dict) and _runtimes(before).get(name) != table:
+                    handlers[name] = _neutral(table)
+            named = _containerd(body).get("default_runtime_name")
+            if named != _containerd(before).get("default_runtime_name"):
+                default = named
+            cdi = cdi or (body.get("enable_cdi") is True and before.get("enable_cdi") is not True)
+    return Wanted(handlers, default, cdi)
+
+
+def _plugin_tables(tree: Table) -> t.Dict[str, Table]:
+    plugins = tree.get("plugins")
+    plugins = plugins if isinstance(plugins, dict) else {}
+    return {name: plugins[name] for name in (SHORT_CRI, OLD_CRI, NEW_RUNTIME) if isinstance(plugins.get(name), dict)}
+
+
+def _containerd(body: Table) -> Table:
+    found = body.get("containerd")
+    return found if isinstance(found, dict) else {}
+
+
+def _runtimes(body: Table) -> Table:
+    found = _containerd(body).get("runtimes")
+    return found if isinstance(found, dict) else {}
+
+
+def _neutral(table: Table) -> Table:
+    """A table of ours under the names that :mod:`desired` uses (1.7 spells sandboxer another way)."""
+    return {("sandboxer" if key == "sandbox_mode" else key): value for key, value in table.items()}
+
+
+__all__ = ("Wanted", "foreign_texts", "own_wants")
