@@ -18,7 +18,6 @@ import re
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.toml_spans import (
-    Comment,
     Document,
     Entry,
     Path,
@@ -249,7 +248,7 @@ class Masker:
         """A decoded JSON document with its secrets masked; the same keys but for secrets inside a key."""
         return self._json(value, (), _Counter(_highest(json.dumps(value))))
 
-    def _json(self, value: t.Any, path: Path, counter: "_Counter") -> t.Any:
+    def _json(self, value: t.Any, path: Path, counter: _Counter) -> t.Any:
         if isinstance(value, dict):
             return {
                 self._free(key, counter): self._json(inner, path + (key,), counter) for key, inner in value.items()
@@ -266,7 +265,7 @@ class Masker:
             return counter.placeholder()
         return self._json_string(value, path, counter) if isinstance(value, str) else value
 
-    def _json_list(self, values: t.List[t.Any], path: Path, counter: "_Counter") -> t.List[t.Any]:
+    def _json_list(self, values: t.List[t.Any], path: Path, counter: _Counter) -> t.List[t.Any]:
         masked = []
         before: t.Any = None
         for value in values:
@@ -278,7 +277,7 @@ class Masker:
             before = value
         return masked
 
-    def _json_string(self, value: str, path: Path, counter: "_Counter") -> str:
+    def _json_string(self, value: str, path: Path, counter: _Counter) -> str:
         if value[:1] in ("{", "["):
             try:
                 inner = json.loads(value)
@@ -294,7 +293,7 @@ class Masker:
         """A command line with the values of secret options and variables masked."""
         return self._words(argv, _Counter(0))
 
-    def _words(self, argv: t.Sequence[str], counter: "_Counter") -> t.List[str]:
+    def _words(self, argv: t.Sequence[str], counter: _Counter) -> t.List[str]:
         words = []
         hide_next = False
         for word in argv:
@@ -313,7 +312,7 @@ class Masker:
                 words.append(self._free(inner, counter))
         return words
 
-    def _hide_value(self, word: str, value: str, counter: "_Counter") -> str:
+    def _hide_value(self, word: str, value: str, counter: _Counter) -> str:
         if value.lower() in _PLAIN_VALUES:
             return word
         self._remember(value)
@@ -323,7 +322,7 @@ class Masker:
         """The same for a command line written as one text."""
         return self._line(text, _Counter(_highest(text)))
 
-    def _line(self, text: str, counter: "_Counter") -> str:
+    def _line(self, text: str, counter: _Counter) -> str:
         words = _WORD.findall(text)
         # _WORD takes everything that is not blank, so the blanks between the words are what is left.
         blanks = _WORD.split(text)
@@ -342,7 +341,7 @@ class Masker:
             masked = "\n".join(lines)
         return masked
 
-    def _free(self, text: str, counter: "_Counter") -> str:
+    def _free(self, text: str, counter: _Counter) -> str:
         pieces = []
         position = 0
         for start, end in content_spans(text):

@@ -51,11 +51,10 @@ def write_synced(path: str, data: bytes, mode: int = 0o600) -> None:
 
 
 def remove(path: str) -> bool:
-    """Unlink a file; whether it was there."""
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
+    """Unlink a file; whether it was there. (Asked first: a read-only file system refuses also what is not there.)"""
+    if not os.path.lexists(path):
         return False
+    os.unlink(path)
     return True
 
 

@@ -75,7 +75,12 @@ def apply(plan: Plan, options: Options) -> Result:
         daemon's words), ``notes``, ``recovered`` (see :func:`recover`, None where nothing was interrupted).
     :raises RuntimeGateError: nothing was changed; the sentence says why.
     """
-    return _detached(plan, options, lambda run: run.apply())
+    return _heard(detached.run(lambda: apply_here(plan, options)))
+
+
+def apply_here(plan: Plan, options: Options) -> Result:
+    """As :func:`apply`, in this process: never raises; where nothing was changed, ``state`` is :data:`REFUSED`."""
+    return _Run(plan, options).to_the_end(lambda run: run.apply())
 
 
 def recover(options: Options) -> t.Optional[Result]:
@@ -92,16 +97,23 @@ def recover(options: Options) -> t.Optional[Result]:
         return None
     if options.get("check"):
         return {"ok": True, "changed": False, "action": "pending", "msg": _pending_words(journal)}
-    return _detached(journal["plan"], options, lambda run: run.recover_only())
+    return _heard(detached.run(lambda: recover_here(options)))
+
+
+def recover_here(options: Options) -> Result:
+    """As :func:`recover` without ``check``, in this process: never raises."""
+    return _Run({}, options).to_the_end(lambda run: run.recover_only())
 
 
 def _pending_words(journal: t.Mapping[str, t.Any]) -> str:
     return "A change that was begun at %s has not ended; the next run that is no check finishes or undoes it." % journal["started"]
 
 
-def _detached(plan: Plan, options: Options, work: t.Callable[["_Run"], t.Optional[Result]]) -> Result:
-    run = _Run(plan, options)
-    answer = detached.run(lambda: run.to_the_end(work))
+def _heard(answer: t.Optional[Result]) -> Result:
+    """The result of the process of its own.
+
+    :raises RuntimeGateError: it was ended from outside, or it refused.
+    """
     if answer is None:
         raise RuntimeGateError(
             "The process that changes the runtime was ended from outside. Run again: the next run finishes or undoes the change."
@@ -230,7 +242,7 @@ class _Run:
 
     # ---- the process of its own
 
-    def to_the_end(self, work: t.Callable[["_Run"], t.Optional[Result]]) -> Result:
+    def to_the_end(self, work: t.Callable[[_Run], t.Optional[Result]]) -> Result:
         """``work`` under the lock; its result is kept on the node, whatever happens. Never raises."""
         try:
             self._state.lock(float(self._options["lock_timeout"]))

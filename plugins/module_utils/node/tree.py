@@ -184,7 +184,7 @@ def _assign_roles(changes: t.List[Change], commit: t.Optional[str]) -> None:
             change.role = AFTER if change.new is None else BEFORE
 
 
-def check_single_step(changes: t.Sequence[Change], patterns: "ReadPatterns") -> None:
+def check_single_step(changes: t.Sequence[Change], patterns: ReadPatterns) -> None:
     """Choose the names of drafts, and refuse what the present root file would read before the commit.
 
     :raises RuntimeGateError: the change is no single step.
@@ -199,7 +199,7 @@ def check_single_step(changes: t.Sequence[Change], patterns: "ReadPatterns") -> 
         change.aside = _unread_name(change.real, "old", patterns)
 
 
-def _unread_name(real: str, what: str, patterns: "ReadPatterns") -> str:
+def _unread_name(real: str, what: str, patterns: ReadPatterns) -> str:
     """A name on the same file system that no import pattern means."""
     directory, name = os.path.split(real)
     hidden = ".%s.runtime-gate-%s" % (name, what)
