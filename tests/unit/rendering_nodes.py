@@ -37,8 +37,8 @@ root = "/var/lib/containerd"   # the data
     password = "__RUNTIME_GATE_MASKED_1__"
 
 # the end
-[metrics]
-  address = "127.0.0.1:1338"
+[debug]
+  level = "info"
 """
 VERSION_3 = """\
 version = 3
@@ -96,7 +96,7 @@ EMPTY = "# nothing here\n"
 
 def handler(plugin: str, name: str, more: str = "") -> str:
     """A runc-type handler's table as another tool would write it."""
-    return '[{0}.containerd.runtimes.{1}]\n  runtime_type = "io.containerd.runc.v2"\n{2}'.format(plugin, name, more)
+    return f'[{plugin}.containerd.runtimes.{name}]\n  runtime_type = "io.containerd.runc.v2"\n{more}'
 
 
 def capture(files: t.Mapping[str, str], version: t.Optional[str], **node: t.Any) -> t.Dict[str, t.Any]:

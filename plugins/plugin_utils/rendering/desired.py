@@ -172,7 +172,7 @@ def _check_value(name: str, key: str, value: t.Any) -> None:
 
 
 def _with_preset(preset: t.Optional[str], given: Table) -> Table:
-    table = {key: value for key, value in PRESETS.get(preset or "", {}).items()}
+    table = dict(PRESETS.get(preset or "", {}))
     options = dict(table.get("options") or {}, **(given.get("options") or {}))
     table.update(given)
     if options:

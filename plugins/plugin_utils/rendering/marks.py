@@ -68,6 +68,11 @@ def mark(base: str, edited: str, name: str) -> str:
     return text
 
 
+def appended(base: str, lines: str) -> str:
+    """A text that may be no TOML (a template), with lines of ours at its end."""
+    return "%s%s\n%s%s\n" % (base, BEGIN_LINE, lines, END_LINE)
+
+
 def _prove(base: str, edited: str, marked: str, name: str) -> None:
     if unmark(marked, name) != base:
         raise RuntimeGateError("%s: marks of origin cannot be set in it, use another mode" % name)
@@ -106,16 +111,21 @@ def unmark(text: str, name: str) -> str:
             kept.append(line)
         elif line.strip().startswith(END_LINE):
             opened = 0
-        elif line.startswith(_WAS):
-            kept.append(line[len(_WAS) :])
-        elif line.startswith(_WAS_UNENDED):
-            kept.append(line[len(_WAS_UNENDED) :].rstrip("\n"))
+        else:
+            kept += _replaced(line)
     if opened:
         raise RuntimeGateError(
             "%s, line %d: the line %r has no closing %r; restore it, or delete both with what is ours between them"
             % (name, opened, _BEGIN, END_LINE)
         )
     return "".join(kept)
+
+
+def _replaced(line: str) -> t.List[str]:
+    """The owner's line that a line between marks keeps; none: it is ours."""
+    if line.startswith(_WAS):
+        return [line[len(_WAS) :]]
+    return [line[len(_WAS_UNENDED) :].rstrip("\n")] if line.startswith(_WAS_UNENDED) else []
 
 
 def tree_of(text: str, name: str) -> t.Dict[str, t.Any]:
@@ -131,4 +141,4 @@ def tree_of(text: str, name: str) -> t.Dict[str, t.Any]:
         raise RuntimeGateError("%s is not TOML: %s" % (name, error)) from error
 
 
-__all__ = ("BEGIN_LINE", "END_LINE", "OWN_FILE", "has_marks", "is_own_file", "mark", "tree_of", "unmark")
+__all__ = ("BEGIN_LINE", "END_LINE", "OWN_FILE", "appended", "has_marks", "is_own_file", "mark", "tree_of", "unmark")

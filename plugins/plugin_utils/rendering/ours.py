@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
@@ -14,6 +15,10 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import marks
 
 Table = t.Dict[str, t.Any]
+
+
+#: Sorted behind other tools' drop-ins: of two files of one directory, the later wins.
+DROP_IN = "zz-runtime-gate.toml"
 
 
 class Wanted(t.NamedTuple):
@@ -28,21 +33,31 @@ class Wanted(t.NamedTuple):
     cdi: bool
 
 
-def foreign_texts(texts: t.Mapping[str, str]) -> t.Dict[str, t.Optional[str]]:
-    """Path → text without ours, of every file that has something of ours; None: the file is ours as a whole."""
+def is_own_drop_in(path: str, text: t.Optional[str]) -> bool:
+    """Our drop-in. A copy under another name is somebody else's."""
+    return posixpath.basename(path) == DROP_IN and marks.is_own_file(text)
+
+
+def foreign_texts(texts: t.Mapping[str, str], looked_at: t.Callable[[str], bool]) -> t.Dict[str, t.Optional[str]]:
+    """Path → text without ours, of every file that has something of ours; None: the file is ours as a whole.
+
+    :param looked_at: whether lines of ours may stand in a file.
+    """
     found: t.Dict[str, t.Optional[str]] = {}
     for path, text in texts.items():
-        if marks.is_own_file(text):
-            found[path] = _rest_of_own(text, path)
+        if not looked_at(path):
+            continue
+        if is_own_drop_in(path, text):
+            found[path] = None
         elif marks.has_marks(text):
-            found[path] = marks.unmark(text, path)
+            found[path] = _rest(text, path)
     return found
 
 
-def _rest_of_own(text: str, path: str) -> t.Optional[str]:
-    """What somebody else added to a root file that we made; of a drop-in of ours nothing is left."""
-    if not marks.has_marks(text):
-        return None
+def _rest(text: str, path: str) -> t.Optional[str]:
+    """What is somebody else's in a marked text; None: nothing, in a file that we made."""
+    if not marks.is_own_file(text):
+        return marks.unmark(text, path)
     rest = marks.unmark(text.partition("\n")[2], path)
     return rest if rest.strip() else None
 
@@ -52,7 +67,7 @@ def own_wants(texts: t.Mapping[str, str], foreign: t.Mapping[str, t.Optional[str
     handlers: t.Dict[str, Table] = {}
     default: t.Optional[str] = None
     cdi = False
-    for path in sorted(foreign):
+    for path in sorted(path for path in foreign if not path.endswith(".tmpl")):
         now = _plugin_tables(marks.tree_of(texts[path], path))
         rest = _plugin_tables(marks.tree_of(foreign[path] or "", path))
         for plugin, body in now.items():
@@ -88,4 +103,4 @@ def _neutral(table: Table) -> Table:
     return {("sandboxer" if key == "sandbox_mode" else key): value for key, value in table.items()}
 
 
-__all__ = ("Wanted", "foreign_texts", "own_wants")
+__all__ = ("DROP_IN", "Wanted", "foreign_texts", "is_own_drop_in", "own_wants")

@@ -59,20 +59,37 @@ class _Planner:
         self.links: t.Dict[str, str] = self.node.get("links") or {}
         self.now = Stage(capture, self.version, {})
         self.place = placement.find(self.node, self.now.root, self.now.texts)
-        self.foreign = ours.foreign_texts(self.now.texts)
+        self.foreign: Texts = ours.foreign_texts(self.now.texts, self._is_looked_at)
         self.carried = ours.own_wants(self.now.texts, self.foreign)
-        self.mode = self._mode()
+        self.foreign.update(self.place.without_ours(self.now, self.carried))
+        #: What there has to be for a start to be told at all: an empty file where -c names one that is missing.
+        self.padding: Texts = self._padding()
+        self.bare: Texts = {}
+        self.mode = ""
 
     # ---- the way through
 
     def plan(self) -> Plan:
         base = self._base()
-        stage, changes = self._rendered(base, self._wanted(base))
+        self.mode = self._mode(base)
+        wanted = self._wanted(base)
+        stage, changes = self._rendered(base, wanted)
         section = stage.loadable()
         self._check_binary_of_default(section)
-        return self._assembled(stage, section, changes)
+        return self._assembled(stage, section, changes, wanted)
 
-    def _mode(self) -> str:
+    def _is_looked_at(self, path: str) -> bool:
+        return path in self.now.load.paths or self.place.is_ours_to_look_at(path)
+
+    def _padding(self) -> Texts:
+        refusal = Stage(self.capture, self.version, self.foreign).load.refusal
+        return {self.now.root: ""} if refusal is not None and refusal.kind == "missing_config" else {}
+
+    def _stage(self, changes: Texts) -> Stage:
+        padding = {path: text for path, text in self.padding.items() if changes.get(path) is None}
+        return Stage(self.capture, self.version, dict(changes, **padding))
+
+    def _mode(self, base: Stage) -> str:
         mode = self.options.get("mode") or "auto"
         if mode not in ("auto", "dropin", "merge"):
             raise RuntimeGateError("mode must be auto, dropin or merge, not %r" % mode)
@@ -81,22 +98,24 @@ class _Planner:
                 "mode: dropin cannot be used with containerd %s: an imported file replaces the whole CRI section there. "
                 "Use mode: merge (or auto)" % self.rules.name
             )
+        if mode == "dropin" and not self.place.takes_drop_ins(base):
+            raise RuntimeGateError("mode: dropin cannot be used here: %s reads no drop-ins. Use mode: auto" % self.place.kind)
         if mode != "auto":
             return str(mode)
-        return "dropin" if self.rules.modern and self.place.drop_ins else "merge"
+        return "dropin" if self.rules.modern and self.place.takes_drop_ins(base) else "merge"
 
     def _base(self) -> Stage:
         """The node without ours, its root file made loadable. Fills ``bare``: what has to change for that alone."""
         bare: Texts = dict(self.foreign)
-        stage = Stage(self.capture, self.version, bare)
+        stage = self._stage(bare)
         adopted = self._adopted_imports(stage)
         if adopted is not None:
             bare[stage.root] = adopted
-            stage = Stage(self.capture, self.version, bare)
+            stage = self._stage(bare)
         mended = None if self.removing else repair.repaired_root(stage, bool(self.options.get("repair")), self.notes)
         if mended is not None:
             bare[stage.root] = mended
-            stage = Stage(self.capture, self.version, bare)
+            stage = self._stage(bare)
         self.bare = bare
         return stage
 
@@ -123,6 +142,11 @@ class _Planner:
         absent = self.desired.absent
         carried = {name: self._spelled(body) for name, body in self.carried.handlers.items() if name not in absent}
         default = self.desired.default or self.carried.default
+        present_default = default or (section.default if section is not None else None)
+        if present_default in absent:
+            raise RuntimeGateError(
+                "handlers.%s.state: absent: it is the default handler; set default_handler to another one" % present_default
+            )
         cdi = self.desired.wants_cdi or self.carried.cdi
         return ours.Wanted(dict(carried, **declared), default, cdi)
 
@@ -158,8 +182,8 @@ class _Planner:
             notes = list(self.notes)
             try:
                 texts = {} if self.removing else self._written(base, wanted, version, plugin)
-                changes = self._settled(dict(self.bare, **texts))
-                stage = Stage(self.capture, self.version, changes)
+                changes: Texts = dict(self.bare, **texts)
+                stage = self._stage(changes)
                 self._prove(base, stage, wanted)
                 return stage, changes
             except RuntimeGateError as error:
@@ -186,7 +210,7 @@ class _Planner:
     def _written(self, base: Stage, wanted: ours.Wanted, version: int, plugin: str) -> Texts:
         """The texts of one way of writing, by path, with marks."""
         removed = self._without_absent(base)
-        stage = Stage(self.capture, self.version, dict(self.bare, **removed)) if removed else base
+        stage = self._stage(dict(self.bare, **removed)) if removed else base
         missing = self._missing(stage, wanted)
         if self.mode == "dropin":
             more = self._drop_in(base, stage, missing, version, plugin)
@@ -233,7 +257,7 @@ class _Planner:
         content = render.drop_in_text(missing, version, plugin)
         root = stage.root
         for spot in self.place.spots(base, self.now):
-            text = stage.text(root)
+            text = None if root in self.padding else stage.text(root)
             if spot.pattern:
                 text = self._with_import(root, text, spot.pattern, version)
             overwrites = spot.path in self.now.load.paths and self.now.text(spot.path) != content
@@ -256,13 +280,14 @@ class _Planner:
             return {}
         path = self._merge_target(stage, plugin)
         text = stage.text(path)
-        if text is None:
+        if text is None or path in self.padding:
             return {path: "version = %d\n\n%s" % (version, render.tables_text(missing, plugin))}
         tree = marks.tree_of(text, path)
         edits = render.merge_edits(missing, tree, plugin, path)
         if path == stage.root and not tree.get("version"):
             edits.insert(0, {"op": "set", "file": path, "table": "", "key": "version", "value": version})
-        return {path: render.edited(text, edits, path)}
+        merged = placement.Merged(path, render.edited(text, edits, path), missing, version, plugin)
+        return self.place.carriers(stage, merged)
 
     def _runc_written_out(self, section: Section, missing: ours.Wanted) -> t.Dict[str, Table]:
         """1.5 to 1.7 drop the built-in runc as soon as a file has a handler of its own: then it is written out."""
@@ -291,8 +316,11 @@ class _Planner:
 
     def _marked(self, base: Stage, path: str, text: t.Optional[str]) -> t.Optional[str]:
         """Our lines carry a mark of origin where the file is somebody else's."""
-        before = base.text(path)
-        if text is None or marks.is_own_file(text):
+        before = None if path in self.padding else base.text(path)
+        if text is None or text == before or marks.is_own_file(text) or marks.has_marks(text):
+            return text
+        if path == self.place.merge_target and path != base.root and self.place.renders(path):
+            # No comment survives its rendering.
             return text
         if before is None:
             return render.created_root(text)
@@ -312,6 +340,8 @@ class _Planner:
 
     def _prove(self, base: Stage, stage: Stage, wanted: ours.Wanted) -> None:
         section = stage.loadable()
+        if wanted.default and wanted.default not in section.handlers:
+            raise RuntimeGateError("default_handler: there is no handler %s, declared or otherwise" % wanted.default)
         if section.down is not None:
             raise RuntimeGateError("CRI would not be served after this change: %s" % section.down.message)
         for name, body in wanted.handlers.items():
@@ -369,13 +399,14 @@ class _Planner:
 
     # ---- the plan
 
-    def _assembled(self, stage: Stage, section: Section, changes: Texts) -> Plan:
+    def _assembled(self, stage: Stage, section: Section, changes: Texts, wanted: ours.Wanted) -> Plan:
         before, after = self._states(section)
-        staged = self.place.staged(changes)
-        writes, commit = self._writes(changes)
-        sentences = loaded_diff(before, after, self.rules.shows_options or self.now.situation.loaded is None)
-        default_changes, reach = self._blast_radius(before, after)
-        self.notes += self.place.notes
+        settled = self._settled(changes)
+        staged = {path: text for path, text in settled.items() if self.place.renders(path)}
+        writes, commit = self._writes({path: text for path, text in settled.items() if path not in staged})
+        restart = self._restart_needed(bool(writes), before, after)
+        default_changes, reach = self._blast_radius(before, after) if writes or restart else (False, "")
+        variables = self.place.say(wanted)
         return {
             "writes": writes,
             "commit": commit,
@@ -391,15 +422,23 @@ class _Planner:
             "remove": self.removing,
             "unit": self.options.get("unit") or (self.node.get("unit") or {}).get("name"),
             "restart_command": self.options.get("restart_command"),
-            "changes": {"loaded": sentences, "diff": self._diffs(writes, before, after)},
-            "notes": self.notes,
+            "changes": {
+                "loaded": loaded_diff(before, after, self._tells_options()),
+                "diff": self._diffs(writes, before, after),
+            },
+            "notes": self.notes + self.place.notes,
             "conflicts": self._conflicts(stage),
+            "kubespray": variables,
             "staged": staged,
-            "restart_needed": self._restart_needed(stage, bool(writes), before, after),
+            "restart_needed": restart,
             "default_changes": default_changes,
             "needs_blast_radius": default_changes and not self.options.get("accept_blast_radius"),
             "blast_radius": reach,
         }
+
+    def _tells_options(self) -> bool:
+        """Both sides of the change have the handlers' options (1.4 does not tell those of loaded ones)."""
+        return self.rules.shows_options or self.now.situation.loaded is None
 
     def _states(self, section: Section) -> t.Tuple[LoadedState, LoadedState]:
         loaded, now = self.now.situation.loaded, self.now.section
@@ -414,7 +453,13 @@ class _Planner:
         """Ordered: what the present root does not read, the one that switches, then what is no longer read."""
         if not changes:
             return [], None
-        switch = self.place.switch(changes, self.now)
+        switch = self.place.switch(changes)
+        contents = [path for path in changes if changes[path] is not None and self.now.text(path) is not None]
+        if len(contents) > 1:
+            raise RuntimeGateError(
+                "%s would have to change in one step, which cannot be done: run this once with `repair: true` and no handlers, "
+                "then again" % " and ".join(sorted(contents))
+            )
         order = [path for path in sorted(changes) if path != switch and changes[path] is not None]
         order += [switch] + [path for path in sorted(changes) if path != switch and changes[path] is None]
         writes = [self._write(path, changes[path]) for path in order]
@@ -442,10 +487,10 @@ class _Planner:
             diffs.append(dict(text, before_header=path, after_header=path))
         return diffs
 
-    def _restart_needed(self, stage: Stage, writes: bool, before: LoadedState, after: LoadedState) -> bool:
+    def _restart_needed(self, writes: bool, before: LoadedState, after: LoadedState) -> bool:
         situation = self.now.situation
         if situation.loaded is not None:
-            changed = bool(loaded_diff(before, after, self.rules.shows_options))
+            changed = bool(loaded_diff(before, after, self._tells_options()))
             return changed if writes else changed and self._wants_are_unloaded(after)
         # CRI does not answer: what runs is not known, and a node without containerd has nothing to restart.
         return self.installed and (writes or situation.cri_ready is False)
@@ -456,7 +501,7 @@ class _Planner:
         assert loaded is not None
         for handler in self.desired.present:
             body, wanted = loaded.handlers.get(handler.name), after.handlers.get(handler.name) or {}
-            if body is None or comparison.differing(body, wanted, self.rules.shows_options):
+            if body is None or comparison.differing(body, wanted, self._tells_options()):
                 return True
         gone = any(name in loaded.handlers for name in self.desired.absent)
         return gone or self.removing or bool(self.desired.default and loaded.default != self.desired.default)
@@ -465,7 +510,7 @@ class _Planner:
         old, new = before.default, after.default
         if old is None or new is None:
             return False, ""
-        keys = comparison.differing(before.handlers.get(old) or {}, after.handlers.get(new) or {}, self.rules.shows_options)
+        keys = comparison.differing(before.handlers.get(old) or {}, after.handlers.get(new) or {}, self._tells_options())
         if old == new and not keys:
             return False, ""
         what = "the default handler changes from %s to %s" % (old, new)
