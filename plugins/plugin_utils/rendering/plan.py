@@ -19,7 +19,14 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets import PLACEHOLDER, Masker
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import desired as declaration
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import marks, ours, placement, render, repair
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import (
+    marks,
+    migrate,
+    ours,
+    placement,
+    render,
+    repair,
+)
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.changes import (
     LoadedState,
     loaded_diff,
@@ -116,8 +123,25 @@ class _Planner:
         if mended is not None:
             bare[stage.root] = mended
             stage = self._stage(bare)
+        if self.options.get("migrate") is not None and not self.removing:
+            moved = self._migrated(stage)
+            bare.update(moved)
+            stage = self._stage(bare) if moved else stage
         self.bare = bare
         return stage
+
+    def _migrated(self, stage: Stage) -> Texts:
+        if self.options["migrate"] != 3:
+            raise RuntimeGateError("migrate can only be 3 (containerd 2.x reads it on every release)")
+        if not self.rules.modern:
+            raise RuntimeGateError("migrate: 3 needs containerd 2.0 or later, not %s" % self.rules.name)
+        if self.place.renders(stage.root):
+            raise RuntimeGateError("migrate: 3 cannot be used here: %s renders %s itself" % (self.place.kind, stage.root))
+        stage.loadable()
+        moved = migrate.migrated_files(stage, self.notes)
+        if moved:
+            migrate.prove_equal(stage, self._stage(dict(self.foreign, **moved)))
+        return moved
 
     def _adopted_imports(self, bare: Stage) -> t.Optional[str]:
         """The root file with an import of ours left in it, where files of others are read through that import only."""
