@@ -15,7 +15,9 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering im
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.stage import Stage, Texts
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.toml_text import handler_path
 
-_CONF_D, _OWN_D = "conf.d", "runtime-gate.d"
+#: Directories for it beside the root file. Where the root file and the drop-in have to change in one step, the new drop-in
+#: needs a place that the present root file does not read; so there are two that only we use.
+_DIRECTORIES = ("conf.d", "runtime-gate.d", "runtime-gate-2.d")
 
 
 class Spot(t.NamedTuple):
@@ -86,7 +88,7 @@ class Place:
 
     def _new_spots(self, base: Stage) -> t.Iterator[Spot]:
         """Directories that an import of ours makes read. One with files that nothing reads today is left alone."""
-        for name in (_CONF_D, _OWN_D):
+        for name in _DIRECTORIES:
             directory = posixpath.join(posixpath.dirname(self.root), name)
             pattern = posixpath.join(directory, "*.toml")
             strangers = set(go_glob.glob(pattern, base.situation.files.known())) - set(base.load.paths)

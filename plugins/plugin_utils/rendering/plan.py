@@ -284,8 +284,8 @@ class _Planner:
             text = None if root in self.padding else stage.text(root)
             if spot.pattern:
                 text = self._with_import(root, text, spot.pattern, version)
-            overwrites = spot.path in self.now.load.paths and self.now.text(spot.path) != content
-            if overwrites and self._marked(base, root, text) != self.now.text(root):
+            changes_content = self.now.text(spot.path) != content
+            if changes_content and self.now.reads(spot.path) and self._marked(base, root, text) != self.now.text(root):
                 # Both files would change, and the present root reads this one: there would be no one moment of change.
                 continue
             return dict({spot.path: content}, **({} if text is None or text == base.text(root) else {root: text}))

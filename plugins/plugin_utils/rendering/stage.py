@@ -63,6 +63,22 @@ class Stage:
     def text(self, path: str) -> t.Optional[str]:
         return self.texts.get(path)
 
+    def reads(self, path: str) -> bool:
+        """A start reads this path, or would if it were there: an import names it or its like."""
+        patterns = [use.resolved for use in self.load.imports]
+        root = self.situation.files.document(self.root)
+        stated = (root.tree or {}).get("imports") if root is not None else None
+        # A start that is refused early has not looked at them.
+        for pattern in stated if isinstance(stated, list) else ():
+            patterns.append(go_glob.join(posixpath.dirname(self.root), str(pattern)) if pattern[:1] != "/" else str(pattern))
+        for pattern in patterns:
+            try:
+                if pattern == path or ("*" in pattern and go_glob.glob(pattern, [path])):
+                    return True
+            except go_glob.GlobSyntaxError:
+                continue
+        return path in self.load.paths
+
     def loadable(self) -> Section:
         """The CRI part of this start.
 
