@@ -232,6 +232,7 @@ import json
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.handlers_options import (
     ANSWER_KEY,

@@ -26,6 +26,7 @@ _COLLECT = ("config_path", "containerd", "endpoint", "crictl", "timeout")
 _TRANSACTION = ("ready_timeout", "restart", "probe", "backups", "timeout", "endpoint", "unit", "restart_command")
 #: Units whose restart also restarts the control plane that runs in the same process.
 _SERVERS = {"k3s": "server", "rke2": "server", "k0s": "controller"}
+_COMMANDS = ("server", "controller", "agent", "worker")
 
 
 class Refused(RuntimeGateError):
@@ -249,9 +250,10 @@ def control_plane(node: t.Mapping[str, t.Any]) -> t.Optional[str]:
         argv = shlex.split(command)
     except ValueError:
         argv = command.split()
-    if argv:
-        return str(unit.get("name")) if word in argv[1:] else None
-    # Without a command line the name tells: only agents and workers are known to be none.
+    command_word = next((one for one in argv[1:] if one in _COMMANDS), None)
+    if command_word is not None:
+        return str(unit.get("name")) if command_word == word else None
+    # Without such a command the name tells: only agents and workers are known to be none.
     name = str(unit.get("name") or "")
     return None if "agent" in name or "worker" in name else name or str(node["distribution"])
 

@@ -103,15 +103,18 @@ def judge_dump(
     reasons = judge_section(section, wanted, str(answer["exe"]), rules is None or rules.shows_options)
     if before is None or before.get("rc") != 0:
         return reasons, []
-    for line in new_warnings(str(before.get("stderr") or ""), str(dump["stderr"])):
-        reasons.append("%s warns about the planned files: %s" % (answer["exe"], line))
+    beside = _beside(before, document, str(dump["stderr"]), str(answer["exe"]), wanted)
+    return (reasons, beside) if wanted.may_change_more else (reasons + beside, [])
+
+
+def _beside(before: Table, document: Document, stderr: str, exe: str, wanted: Wanted) -> t.List[str]:
+    """What else comes out otherwise than before, as sentences without a full stop."""
+    found = ["%s warns about the planned files: %s" % (exe, line) for line in new_warnings(str(before.get("stderr") or ""), stderr)]
     changed = changed_settings(str(before["stdout"]), document, wanted)
-    if not changed:
-        return reasons, []
-    shown = "%s%s" % ("; ".join(changed[:_SHOWN]), " …" if len(changed) > _SHOWN else "")
-    if wanted.may_change_more:
-        return reasons, ["Beside the handlers this becomes effective: %s." % shown]
-    return reasons + ["%s would also change what nobody asked for: %s" % (answer["exe"], shown)], []
+    if changed:
+        shown = "%s%s" % ("; ".join(changed[:_SHOWN]), " …" if len(changed) > _SHOWN else "")
+        found.append("%s would change more than the handlers: %s" % (exe, shown))
+    return found
 
 
 def new_warnings(before: str, after: str) -> t.List[str]:
@@ -159,7 +162,9 @@ def _flatten(value: t.Any, path: t.Tuple[str, ...], found: t.Dict[t.Tuple[str, .
             _flatten(item, path + (key,), found)
         return
     plain = comparison.plain(value)
-    if plain is not None:
+    # Another spelling of "not set" (comparison.normal).
+    is_unset = path[-1] in ("sandboxer", "sandbox_mode") and plain == "podsandbox"
+    if plain is not None and not is_unset:
         found[path] = plain
 
 

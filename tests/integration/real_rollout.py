@@ -23,7 +23,7 @@ from tests.testbed.product import collections_root
 
 PLAYBOOK = pathlib.Path(sys.executable).parent / "ansible-playbook"
 SHIM = "/usr/bin/containerd-shim-runc-v2"
-_REMOTE_CALL = re.compile(r"EXEC .*AnsiballZ_(\w+)\.py")
+_REMOTE_CALL = re.compile(r"EXEC .*python\S* \S*AnsiballZ_(\w+)\.py")
 #: Where the configuration, the product's state and other tools' files lie: what a run in check mode must leave alone.
 _WATCHED = ("etc", "var/lib", "opt", "usr/local")
 _OF_THE_DAEMON = "/var/lib/containerd/"

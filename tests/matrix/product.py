@@ -10,6 +10,7 @@ not pay for starting Python each time.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import typing as t
@@ -24,6 +25,7 @@ Table = t.Dict[str, t.Any]
 
 RESTART = "/usr/local/sbin/restart-containerd"
 LOG = "/run/containerd.log"
+_CONFIGURATION = ("etc/containerd", "var/lib/rancher/k3s/agent/etc/containerd")
 _RESTART_SCRIPT = """#!/bin/sh
 # What a unit does: end the daemon, run what comes before the start, start it with the same command line.
 pid=$(pgrep -x containerd)
@@ -34,7 +36,7 @@ while [ -n "$pid" ] && kill -0 $pid 2>/dev/null; do
     n=$((n + 1))
     [ $n -gt 500 ] && exit 7
 done
-rm -f /run/containerd/containerd.sock /run/containerd/containerd.sock.ttrpc
+rm -f /run/containerd/containerd.sock* /run/k3s/containerd/containerd.sock*
 [ ! -x /run/before-start ] || /run/before-start || exit 8
 setsid /usr/bin/containerd %s </dev/null >/run/containerd.log 2>&1 &
 echo restarted >>/run/restarts
@@ -57,13 +59,21 @@ class Product:
     """The module on one node.
 
     :ivar calls: steps of the last :meth:`change`, one for each remote call.
+    :ivar socket: the daemon's.
     """
 
     def __init__(self, host: ContainerdHost, arguments: t.Sequence[str] = ()) -> None:
         self.host = host
         self.calls: t.List[str] = []
+        self.socket = SOCKET
         self._node: t.Optional[subprocess.Popen[str]] = None
         self.install_restart(arguments)
+
+    def reset(self) -> None:
+        """End the daemon, and take away everything that lies on the node."""
+        self.host.run(["pkill", "-KILL", "-x", "containerd"])
+        self.host.reset()
+        self.host.run(["sh", "-c", "rm -rf /var/lib/runtime-gate /etc/kubernetes /etc/eks /opt/azure /home/kubernetes; mkdir -p /opt"])
 
     def install_restart(self, arguments: t.Sequence[str] = ()) -> None:
         """Lay the command that (re)starts the node's daemon with these arguments."""
@@ -77,7 +87,7 @@ class Product:
         done = self.host.run([RESTART])
         if done.returncode:
             raise HostError("the daemon cannot be started: %s" % done.stderr)
-        if self.host._ask("version", wait=10)["state"] not in ("served", "unimplemented"):
+        if self.ask("version")["state"] not in ("served", "unimplemented"):
             raise HostError("the daemon does not start: %s" % self.log()[-800:])
 
     def log(self) -> str:
@@ -115,7 +125,7 @@ class Product:
             raise RuntimeGateError(answer["failed"])
         return t.cast(Table, answer["answer"])
 
-    def _start_node(self) -> "subprocess.Popen[str]":
+    def _start_node(self) -> subprocess.Popen[str]:
         command = self.host._enter([sys.executable, "-B", "-c", _LOOP, collections_root()])
         environment = {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8"}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -134,19 +144,31 @@ class Product:
 
     # ---- the judge: cri-ask alone
 
+    def ask(self, what: str = "status") -> Table:
+        """The daemon's own answer, as cri-ask gives it."""
+        return self.host._ask(what, wait=10, socket=self.socket)
+
     def loaded(self) -> t.Tuple[t.Dict[str, Table], t.Optional[str]]:
         """(handlers as the daemon answers, default handler).
 
         :raises HostError: CRI is not served.
         """
-        answer = self.host._ask("status", wait=10)
+        answer = self.ask()
         if answer["state"] != "served":
             raise HostError("CRI is not served: %s" % answer)
         containerd = answer["info"]["config"]["containerd"]
         return containerd.get("runtimes") or {}, containerd.get("defaultRuntimeName")
 
-    def serves(self) -> bool:
-        return self.host._ask("status", wait=3)["state"] == "served"
+    def files(self) -> t.Dict[str, bytes]:
+        """Every file below the directories that a runtime's configuration lies in, and every link's target."""
+        found = {}
+        for top in _CONFIGURATION:
+            for path in self.host.path(top).rglob("*"):
+                if path.is_symlink():
+                    found["/" + str(path.relative_to(self.host.root))] = os.readlink(path).encode()
+                elif path.is_file():
+                    found["/" + str(path.relative_to(self.host.root))] = path.read_bytes()
+        return found
 
 
 __all__ = ("Product", "RESTART", "SOCKET")
