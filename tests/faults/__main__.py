@@ -122,7 +122,8 @@ def main() -> int:
         print(f"{'FAILED' if sentences else 'ok'} {name}{': ' + '; '.join(sentences) if sentences else ''}", flush=True)
         failed += [f"{name}: {sentence}" for sentence in sentences]
     places = counts.pop("places", 0)
-    print(f"{places} system calls change something, every {arguments.slice} taken" if arguments.slice > 1 else f"{places} system calls change something, each taken")
+    taken = "each" if arguments.slice == 1 else f"every {arguments.slice}th"
+    print(f"{places} system calls change something, {taken} taken")
     print(f"faults: {counts}; {len(failed)} failed; {time.monotonic() - started:.0f} s")
     return 1 if failed or not counts else 0
 

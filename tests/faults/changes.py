@@ -63,7 +63,10 @@ ROLLOUT = Change(
 MIGRATION = Change(
     "a migration with a removal", "2.1",
     {CONFIG: f'version = 2\nimports = ["{OURS}"]\n\n{_handler("other", _OLD)}', OURS: "version = 2\n\n" + _handler("mine", _OLD)},
-    {CONFIG: f'version = 3\nimports = ["{OURS_3}"]\n\n{_handler("other", _NEW)}', OURS_3: "version = 3\n\n" + _handler("mine", _NEW) + _handler("second", _NEW)},
+    {
+        CONFIG: f'version = 3\nimports = ["{OURS_3}"]\n\n{_handler("other", _NEW)}',
+        OURS_3: "version = 3\n\n" + _handler("mine", _NEW) + _handler("second", _NEW),
+    },
     (OURS,), (["mine", "other", "runc"], "runc"), (["mine", "other", "runc", "second"], "runc"),
 )  # fmt: skip
 MERGE = Change(

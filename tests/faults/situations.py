@@ -12,7 +12,8 @@ import subprocess
 import time
 import typing as t
 
-from tests.faults.changes import ROLLOUT, SECRET
+from tests.faults import sandboxes, system_calls
+from tests.faults.changes import MASKED, ROLLOUT, SECRET
 from tests.faults.node import BROKEN, RESTART, FaultNode
 from tests.testbed.host import CONFIG, PATH
 
@@ -137,8 +138,8 @@ def changed_since_read() -> Checks:
 def changed_before_recovery() -> Checks:
     with _node() as node:
         # Ended right after the one step, when the journal is written again.
-        under = ["strace", "-q", "-o", "/dev/null", "-P", "/var/lib/runtime-gate/transaction.json.new", "-e", "trace=openat", "-e", "inject=openat:signal=KILL:when=2"]
-        node.call("apply_here", _plan(node), under=under)
+        place = system_calls.Place("openat", 2, "", "/var/lib/runtime-gate/transaction.json.new")
+        node.call("apply_here", _plan(node), under=system_calls.inject(place, "signal=KILL"))
         theirs = ROLLOUT.after[CONFIG] + "# another writer\n"
         node.host.write(CONFIG, theirs)
         _code, recovered = node.call("recover")
@@ -227,10 +228,11 @@ def second_file_beside_the_commit() -> Checks:
     with _node() as node:
         node.host.write("/etc/containerd/conf.d/10-theirs.toml", "version = 2\n")
         first = node.call("apply", _plan(node))[1]
-        both = {CONFIG: node.tree()[CONFIG].replace(SECRET, "__RUNTIME_GATE_MASKED_1__") + "# more\n", "/etc/containerd/conf.d/10-theirs.toml": "version = 2\n# more\n"}
+        root = node.tree()[CONFIG].replace(SECRET, MASKED) + "# more\n"
+        both = {CONFIG: root, "/etc/containerd/conf.d/10-theirs.toml": "version = 2\n# more\n"}
         before = node.tree()
         checks = _says(first, "applied") + _says(node.call("apply", node.plan(both, []))[1], "refused", "no single step")
-        early = {CONFIG: both[CONFIG], "/etc/containerd/conf.d/20-new.toml": "version = 2\n"}
+        early = {CONFIG: root, "/etc/containerd/conf.d/20-new.toml": "version = 2\n"}
         checks += _says(node.call("apply", node.plan(early, []))[1], "refused", "reads it already")
         return checks + ([] if node.tree() == before else ["the tree was touched"])
 
@@ -257,6 +259,71 @@ def attributes_and_links() -> Checks:
         return checks + ([] if node.output(real).read_text() == ROLLOUT.after[CONFIG] else ["the file behind the link is not the new one"])
 
 
+def _sandbox_plan(node: FaultNode, name: str, **handler: t.Any) -> dict[str, t.Any]:
+    return node.plan({CONFIG: sandboxes.ROOT + sandboxes.handler(name, **handler)}, [name])
+
+
+@contextlib.contextmanager
+def _sandbox_node() -> t.Iterator[FaultNode]:
+    """With one sandbox that runs, as the kubelet would have made it: it must survive everything."""
+    node = FaultNode(sandboxes.LINE)
+    try:
+        sandboxes.prepare(node)
+        made = node.host.sandbox("runc", "bystander")
+        assert made.get("sandbox"), made
+        yield node
+    finally:
+        node.host.run(["sh", "-c", "pkill -KILL -x containerd; pkill -KILL -f containerd-shim; true"])
+        node.close()
+
+
+def sandbox_of_each_handler() -> Checks:
+    with _sandbox_node() as node:
+        others = sandboxes.sandboxes(node)
+        _code, result = node.call("apply", _sandbox_plan(node, "mine", binary="/usr/sbin/runc"), {"probe": "sandbox"})
+        checks = _says(result, "applied") + ([] if result["probe"] == {"mine": None} else [f"probe: {result['probe']}"])
+        checks += [] if sandboxes.sandboxes(node) == others else ["a sandbox of the probe is left, or another one is gone"]
+        made = node.host.sandbox("mine", "judge")
+        return checks + ([] if made.get("sandbox") else [f"the judge gets no sandbox: {made}"])
+
+
+def _unusable(word: str, **handler: t.Any) -> Checks:
+    with _sandbox_node() as node:
+        others = sandboxes.sandboxes(node)
+        _code, result = node.call("apply", _sandbox_plan(node, "gone", **handler), {"probe": "sandbox"})
+        checks = _says(result, "rolled_back", "no sandbox can be made of gone", word, "The old configuration is back")
+        checks += [] if node.tree() == sandboxes.BEFORE and node.loaded() == (["runc"], "runc") else ["the old configuration is not back"]
+        return checks + ([] if sandboxes.sandboxes(node) == others else ["a sandbox of the probe is left, or another one is gone"])
+
+
+def sandbox_without_binary() -> Checks:
+    return _unusable("fork/exec /usr/local/bin/gone: no such file or directory", binary="/usr/local/bin/gone")
+
+
+def sandbox_without_shim() -> Checks:
+    return _unusable("containerd-shim-gone-v1", runtime_type="io.containerd.gone.v1")
+
+
+def sandbox_left_over() -> Checks:
+    """The run is ended while it removes the sandbox of its probe; the next one finds it by its label."""
+    with _sandbox_node() as node:
+        others = sandboxes.sandboxes(node)
+        plan = _sandbox_plan(node, "mine", binary=sandboxes.SLOW)
+        first = subprocess.Popen(node.host._enter(node.command("apply_here", plan, {"probe": "sandbox"})), env={"PATH": PATH}, stdout=subprocess.DEVNULL)
+        while not node.output(sandboxes.STOPPING).exists() and first.poll() is None:
+            time.sleep(0.01)
+        pid = node.output("/var/lib/runtime-gate/lock").read_text().split()[1].strip(",")
+        node.host.run(["kill", "-KILL", pid])
+        first.wait(timeout=30)
+        left = sandboxes.sandboxes(node)
+        checks = [] if len(left) == len(others) + 1 else ["no sandbox was left over, so nothing is tested"]
+        _code, recovered = node.call("recover")
+        checks += _says(recovered, "applied") + ([] if recovered["action"] == "finished" else [f"action {recovered['action']}"])
+        checks += [] if "left-over" in str(recovered["notes"]) else [f"notes: {recovered['notes']}"]
+        checks += [] if sandboxes.sandboxes(node) == others else ["the left-over sandbox is still there, or another one is gone"]
+        return checks + ([] if node.loaded() == (["mine", "runc"], "runc") else [f"the daemon has {node.loaded()}"])
+
+
 SITUATIONS: dict[str, t.Callable[[], Checks]] = {
     "the binary rejects the tree": rejected,
     "the proof is fine, the daemon refuses CRI": refused_by_the_daemon,
@@ -275,4 +342,8 @@ SITUATIONS: dict[str, t.Callable[[], Checks]] = {
     "the state is read-only": read_only_state,
     "a plan that is no single step": second_file_beside_the_commit,
     "attributes and links": attributes_and_links,
+    "a sandbox of each handler": sandbox_of_each_handler,
+    "a sandbox whose binary is missing": sandbox_without_binary,
+    "a sandbox whose shim is missing": sandbox_without_shim,
+    "a sandbox left over by a killed run": sandbox_left_over,
 }

@@ -206,7 +206,7 @@ class Masker:
         for match in PLACEHOLDER.finditer(rest):
             if int(match.group(1)) in values or match.group() not in original:
                 raise Withheld("%s stands for no value of this file, or was changed" % match.group())
-        return _put_values(edited, {form: raw for form, raw in values.values()})
+        return _put_values(edited, dict(values.values()))
 
     def _toml_spans(self, text: str, document: Document) -> t.Iterator[t.Tuple[int, int, str]]:
         """(start, end, form) of what must be replaced; form: ``string``, ``comment`` or ``part``."""

@@ -261,6 +261,8 @@ class _Run:
         except OSError:
             # A full disk: who waits for the result still gets it.
             pass
+        finally:
+            self._state.unlock()
         return result
 
     def _refused(self, reason: str) -> Result:
@@ -331,7 +333,8 @@ class _Run:
 
         :raises RuntimeGateError: they cannot be written; nothing was changed.
         """
-        name = "%s-%d" % (time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()), os.getpid())
+        now = time.time()
+        name = "%s.%06dZ" % (time.strftime("%Y%m%dT%H%M%S", time.gmtime(now)), now % 1 * 1000000)
         try:
             backup = None
             if self._changes:
@@ -385,7 +388,8 @@ class _Run:
     def _after_commit(self, way: t.Optional[restart.Restart]) -> Result:
         """From the one step to the end; also where an earlier run was interrupted there."""
         try:
-            self._enter("committed")
+            if self._journal["phase"] == "begun":
+                self._enter("committed")
             tree.remove_obsolete(self._journal["records"])
             if way is not None:
                 self._restart_and_prove(way)
@@ -432,6 +436,7 @@ class _Run:
         self._probed = probe.probe(self._socket, answer, handlers)
         failed = ["%s: %s" % (name, reason) for name, reason in self._probed.items() if reason is not None]
         if failed:
+            self._remove_probes()
             raise _Failed("no sandbox can be made of %s" % "; ".join(failed))
 
     # ---- the way back

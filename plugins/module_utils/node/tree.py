@@ -284,7 +284,10 @@ def _expand(pattern: str) -> t.List[str]:
 
 
 def _text(path: str) -> str:
+    """The text of a file, empty where there is none. A wide pattern can mean devices, which are not opened."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return ""
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             return decode_configuration(file.read(MAX_FILE_SIZE))[0]
