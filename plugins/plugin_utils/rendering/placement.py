@@ -242,6 +242,11 @@ class K0s(Place):
                 if render.satisfied(table, present.get(name)):
                     path = toml_key(handler_path(plugin, name))
                     edits.append({"op": "drop_table", "file": self._RENDERED, "table": path, "key": ""})
+            own = [(("plugins", plugin, "containerd"), "default_runtime_name", wants.default)]
+            own.append((("plugins", plugin), "enable_cdi", wants.cdi or None))
+            for table, key, value in own:
+                if value is not None and render.value_at(tree, (*table, key)) == value:
+                    edits.append({"op": "unset", "file": self._RENDERED, "table": toml_key(table), "key": key})
         return {self._RENDERED: render.edited(text, edits, self._RENDERED)} if edits else {}
 
     def carriers(self, stage: Stage, merged: Merged) -> Texts:

@@ -85,7 +85,7 @@ def _set(path: str, table: t.Tuple[str, ...], key: str, value: t.Any) -> Edit:
 def edited(text: str, edits: t.Sequence[Edit], path: str, expected: t.Optional[Table] = None) -> str:
     """The text with the edits done, proved to mean what it should and nothing else.
 
-    :param expected: the tree that must come out; None: what ``set``, ``append``, ``add`` and ``drop_table`` say.
+    :param expected: the tree that must come out; None: what the operations set, unset, append, add and drop_table say.
     :raises RuntimeGateError: the text cannot be edited so (an inline table, tables in an unusual order).
     """
     if not edits:
@@ -113,23 +113,40 @@ def _applied(tree: Table, edits: t.Sequence[Edit]) -> Table:
 
     tree = copy.deepcopy(tree)
     for edit in edits:
-        header = str(edit["table"])
-        path = _path_of(header)
-        if edit["op"] == "append":
-            _add_tables(tree, marks.tree_of(str(edit["value"]), "the new tables"))
-        elif edit["op"] == "drop_table":
-            parent = value_at(tree, path[:-1])
-            if isinstance(parent, dict):
-                parent.pop(path[-1], None)
-        elif edit["op"] == "add":
-            values = _made(tree, path).setdefault(edit["key"], [])
-            values += [] if edit["value"] in values else [edit["value"]]
-        elif edit["op"] == "discard":
-            holder = _made(tree, path)
-            holder[edit["key"]] = [value for value in holder.get(edit["key"], []) if value != edit["value"]]
-        else:
-            _made(tree, path)[edit["key"]] = edit["value"]
-    return _without_emptied(tree, [_path_of(str(edit["table"])) for edit in edits if edit["op"] == "drop_table"])
+        _EFFECTS.get(edit["op"], _effect_of_set)(tree, _path_of(str(edit["table"])), edit)
+    gone = [_path_of(str(edit["table"])) for edit in edits if edit["op"] == "drop_table"]
+    return _without_emptied(tree, gone)
+
+
+def _effect_of_set(tree: Table, path: t.Tuple[str, ...], edit: Edit) -> None:
+    _made(tree, path)[edit["key"]] = edit["value"]
+
+
+def _effect_of_append(tree: Table, path: t.Tuple[str, ...], edit: Edit) -> None:
+    _add_tables(tree, marks.tree_of(str(edit["value"]), "the new tables"))
+
+
+def _effect_of_add(tree: Table, path: t.Tuple[str, ...], edit: Edit) -> None:
+    values = _made(tree, path).setdefault(edit["key"], [])
+    values += [] if edit["value"] in values else [edit["value"]]
+
+
+def _effect_of_drop_table(tree: Table, path: t.Tuple[str, ...], edit: Edit) -> None:
+    parent = value_at(tree, path[:-1])
+    if isinstance(parent, dict):
+        parent.pop(path[-1], None)
+
+
+def _effect_of_unset(tree: Table, path: t.Tuple[str, ...], edit: Edit) -> None:
+    _made(tree, path).pop(edit["key"], None)
+
+
+_EFFECTS: t.Dict[str, t.Callable[[Table, t.Tuple[str, ...], Edit], None]] = {
+    "append": _effect_of_append,
+    "add": _effect_of_add,
+    "drop_table": _effect_of_drop_table,
+    "unset": _effect_of_unset,
+}
 
 
 def _without_emptied(tree: Table, dropped: t.Sequence[t.Tuple[str, ...]]) -> Table:
