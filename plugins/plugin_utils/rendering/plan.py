@@ -180,22 +180,19 @@ class _Planner:
         return {("sandbox_mode" if mode and key == "sandboxer" else key): value for key, value in table.items()}
 
     def _systemd_cgroup(self, section: t.Optional[Section]) -> t.Optional[bool]:
-        """The kubelet's driver; where the kubelet asks CRI, or says nothing, what the default handler has."""
+        """The kubelet's driver; where the kubelet asks CRI, or says nothing, what the default handler has.
+
+        The default handler is looked up in the files without ours: what is ours, or loaded because of us, would make the
+        answer of one run the cause of another answer of the next. False is containerd's own default and need not be written.
+        """
         kubelet = self.node.get("kubelet") or {}
         driver = kubelet.get("cgroup_driver")
         asks_cri = "KubeletCgroupDriverFromCRI=true" in str(kubelet.get("cmdline") or "") and self.rules.modern
         if driver in ("systemd", "cgroupfs") and not asks_cri:
             return bool(driver == "systemd")
-        loaded = self.now.situation.loaded
-        handlers: t.Mapping[str, Table] = section.handlers if section is not None else {}
-        default = section.default if section is not None else None
-        if loaded is not None and self.rules.shows_options:
-            handlers, default = loaded.handlers, loaded.default
-        handler = handlers.get(default or "") or {}
-        if handler.get("runtime_type") not in usability.RUNC_TYPES:
-            return None
-        value = usability.option(handler.get("options") or {}, "SystemdCgroup")
-        return value if isinstance(value, bool) else None
+        handler = (section.handlers.get(section.default) if section is not None else None) or {}
+        is_runc = handler.get("runtime_type") in usability.RUNC_TYPES
+        return True if is_runc and usability.option(handler.get("options") or {}, "SystemdCgroup") is True else None
 
     # ---- rendering
 
@@ -440,6 +437,7 @@ class _Planner:
             "expect": {
                 "handlers": sorted(handler.name for handler in self.desired.present),
                 "default": self.desired.default,
+                "tables": {handler.name: wanted.handlers[handler.name] for handler in self.desired.present},
             },
             "keep": [name for name in self._keep() if name in section.handlers],
             "absent": list(self.desired.absent),

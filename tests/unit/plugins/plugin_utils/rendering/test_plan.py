@@ -68,7 +68,8 @@ def test_the_change_is_told_key_by_key() -> None:
     assert text["after"] == plan["writes"][0]["text"]
     assert plan["restart_needed"]
     assert plan["keep"] == ["runc"]
-    assert plan["expect"] == {"handlers": ["nvidia"], "default": "nvidia"}
+    assert (plan["expect"]["handlers"], plan["expect"]["default"]) == (["nvidia"], "nvidia")
+    assert plan["expect"]["tables"]["nvidia"]["options"] == NVIDIA_LOADED["options"]
 
 
 def test_nothing_to_do_is_an_empty_plan() -> None:
@@ -139,10 +140,14 @@ def test_the_cgroup_driver(kubelet: t.Dict[str, t.Any], root: str, expected: t.O
     assert section_of(done).handlers["nvidia"]["options"].get("SystemdCgroup") == expected
 
 
-def test_the_loaded_default_tells_the_driver_where_the_files_do_not() -> None:
+def test_what_was_loaded_because_of_us_does_not_decide_the_driver() -> None:
     files = {nodes.CONFIG: nodes.EMPTY}
-    done = nodes.after(files, plan_of(files, info=nodes.status({"runc": RUNC}), handlers=NVIDIA))
-    assert section_of(done).handlers["nvidia"]["options"]["SystemdCgroup"] is True
+    mine = {"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": True}}
+    options = {"handlers": dict(NVIDIA, mine=mine), "default_handler": "mine", "accept_blast_radius": True}
+    done = nodes.after(files, plan_of(files, info=nodes.status({"runc": {"runtimeType": "io.containerd.runc.v2"}}), **options))
+    handlers = {"mine": RUNC, "nvidia": dict(NVIDIA_LOADED, options={"BinaryName": "/usr/bin/nvidia-container-runtime"}), "runc": FOO}
+    plan = plan_of(done, info=nodes.status(handlers, "mine"), **options)
+    assert (plan["writes"], plan["restart_needed"]) == ([], False)
 
 
 @pytest.mark.parametrize(("release", "written"), [("1.6.36", False), ("1.7.28", True), ("2.1.4", False)])
