@@ -13,7 +13,7 @@ import time
 import typing as t
 
 from tests.faults import sandboxes, system_calls
-from tests.faults.changes import MASKED, ROLLOUT, SECRET
+from tests.faults.changes import CHANGES, MASKED, ROLLOUT, SECRET
 from tests.faults.node import BROKEN, RESTART, FaultNode
 from tests.testbed.host import CONFIG, PATH
 
@@ -237,6 +237,52 @@ def second_file_beside_the_commit() -> Checks:
         return checks + ([] if node.tree() == before else ["the tree was touched"])
 
 
+def everything_is_on_disk() -> Checks:
+    """Each step of a run relies on what came before it; strace tells that it was synced."""
+    checks: Checks = []
+    for change in CHANGES:
+        node = FaultNode(change.line)
+        try:
+            node.reset(change.before)
+            _places, result = system_calls.record(node, "apply_here", node.plan(change.wanted, change.expect, change.absent, change.removed), {})
+            checks += _says(result, "applied") + [f"{change.name}: {what} was not synced" for what in system_calls.unsynced(node, CONFIG)]
+        finally:
+            node.close()
+    return checks
+
+
+_SYSTEMCTL = f"""#!/bin/sh
+echo "$@" >>/run/systemctl.log
+case "$1" in
+show)
+    echo Id=containerd.service
+    echo LoadState=loaded
+    echo "KillMode=$(cat /run/kill-mode)"
+    ;;
+restart) exec {RESTART} ;;
+esac
+"""
+
+
+def service_manager() -> Checks:
+    """A stand-in for systemctl, which says what systemd would say of the unit, and restarts."""
+    with _node() as node:
+        node.host.install_script("/usr/bin/systemctl", _SYSTEMCTL)
+        node.host.path("/run/systemd/system").mkdir(parents=True)
+        plan = _plan(node, restart_command=None, unit="containerd.service")
+        checks: Checks = []
+        for mode in ("control-group", "mixed"):
+            node.host.write("/run/kill-mode", mode + "\n")
+            for what in ("prove", "apply"):
+                _code, result = node.call(what, plan)
+                checks += _says({"state": "none", **result}, "refused", f"KillMode={mode}", "every running pod")
+        checks += _untouched(node)
+        node.host.write("/run/kill-mode", "process\n")
+        checks += _says(node.call("apply", plan)[1], "applied")
+        log = node.output("/run/systemctl.log").read_text()
+        return checks + _done(node) + ([] if log.count("restart -- containerd.service") == 1 and "kill" not in log else [f"systemctl was told {log!r}"])
+
+
 def attributes_and_links() -> Checks:
     """Mode, owner, extended attributes and links survive the change, and the way back."""
     real = "/etc/containerd/kept/root.toml"
@@ -273,7 +319,7 @@ def _sandbox_node() -> t.Iterator[FaultNode]:
         assert made.get("sandbox"), made
         yield node
     finally:
-        node.host.run(["sh", "-c", "pkill -KILL -x containerd; pkill -KILL -f containerd-shim; true"])
+        sandboxes.remove_all(node)
         node.close()
 
 
@@ -341,6 +387,8 @@ SITUATIONS: dict[str, t.Callable[[], Checks]] = {
     "the configuration is read-only": read_only_configuration,
     "the state is read-only": read_only_state,
     "a plan that is no single step": second_file_beside_the_commit,
+    "everything is on disk before the next step": everything_is_on_disk,
+    "the service manager restarts, and a unit that would end the pods is refused": service_manager,
     "attributes and links": attributes_and_links,
     "a sandbox of each handler": sandbox_of_each_handler,
     "a sandbox whose binary is missing": sandbox_without_binary,

@@ -64,6 +64,38 @@ def record(node: FaultNode, what: str, plan: dict[str, t.Any], options: dict[str
     return [place for place in places if place not in waits[2:]], result
 
 
+def unsynced(node: FaultNode, commit: str) -> list[str]:
+    """What the last recorded run left to the mercy of the page cache when it took a step that relies on it.
+
+    Steps that rely on everything before them: the commit, the start of the restart, the end of the journal. A file must be
+    synced before it is renamed; a directory after a name in it came or went.
+    """
+    dirty: set[str] = set()
+    found = []
+    for line in node.output(_LOG).read_text(errors="replace").splitlines():
+        match = _CALL.match(line)
+        if not match or " = -1 " in line:
+            continue
+        name, arguments = match.groups()
+        paths = re.findall(r'"(/[^"]*)"', arguments)
+        opened = re.match(r"\d+<(/[^>]*)>", arguments)
+        relies = name == "vfork" or (name == "rename" and paths[-1] == commit) or (name == "unlink" and paths[0].endswith("/transaction.json"))
+        if relies:
+            found += [f"{path} before {name}({arguments[:60]}" for path in sorted(dirty) if path.startswith(("/etc/", "/var/lib/runtime-gate"))]
+        if name == "rename" and paths[0] in dirty:
+            found.append(f"{paths[0]} before its rename")
+        if name in ("write", "fchmod", "fchown", "fsetxattr") and opened:
+            dirty.add(opened.group(1))
+        elif name in ("chmod", "chown", "setxattr"):
+            dirty.add(paths[0])
+        elif name == "fsync" and opened:
+            dirty.discard(opened.group(1))
+        elif name in ("rename", "link", "unlink", "mkdir", "rmdir"):
+            dirty |= {path.rpartition("/")[0] for path in paths}
+            dirty -= set(paths[:1]) if name in ("unlink", "rmdir") else set()
+    return found
+
+
 def _changes(name: str, arguments: str) -> bool:
     if name == "openat":
         return "O_CREAT" in arguments

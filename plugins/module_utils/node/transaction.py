@@ -73,7 +73,7 @@ def apply(plan: Plan, options: Options) -> Result:
         :data:`ROLLBACK_FAILED`), ``msg``, ``reasons`` (of the failure, and of a failed way back), ``restarted``,
         ``restart_pending``, ``backup``, ``handlers`` and ``default`` (what the daemon now says), ``probe`` (handler -> None or the
         daemon's words), ``notes``, ``recovered`` (see :func:`recover`, None where nothing was interrupted).
-    :raises RuntimeGateError: nothing was changed; the sentence says why.
+    :raises RuntimeGateError: nothing was changed, or the process was ended and the next run will finish; the sentence says which.
     """
     return _heard(detached.run(lambda: apply_here(plan, options)))
 

@@ -316,7 +316,7 @@ def write_draft(draft: str, data: bytes, facts: t.Mapping[str, t.Any]) -> None:
 def prepare(changes: t.Sequence[Change]) -> None:
     """Everything that can fail for want of space or permission, and that the present root file does not see.
 
-    :raises OSError: a step failed; :func:`undo` takes back what was done.
+    :raises OSError: a step failed; :func:`undo` takes back what was done. RuntimeGateError: a file is there now.
     """
     for change in changes:
         for directory in change.made:
@@ -331,6 +331,8 @@ def prepare(changes: t.Sequence[Change]) -> None:
         sync_directory(os.path.dirname(change.draft))
     for change in changes:
         if change.role == BEFORE:
+            if os.path.lexists(change.real):
+                raise RuntimeGateError("%s was made by someone else meanwhile." % change.path)
             os.rename(change.draft, change.real)
             sync_directory(os.path.dirname(change.real))
 

@@ -233,6 +233,16 @@ def test_whoever_wrote_meanwhile_is_not_overwritten(node: Node) -> None:
     assert node.old.read_text() == "a = 1\n"
 
 
+def test_a_new_file_of_someone_else_is_not_overwritten(node: Node) -> None:
+    changes = node.changes()
+    node.new.parent.mkdir(parents=True)
+    node.new.write_text("theirs\n")
+    with pytest.raises(RuntimeGateError, match="made by someone else meanwhile"):
+        tree.prepare(changes)
+    assert tree.undo([change.record() for change in changes], None) == ["%s was changed by someone else and was left alone" % node.new]
+    assert node.files() == dict(node.before, **{"deep/conf.d/new.toml": "theirs\n"})
+
+
 def test_a_directory_in_which_somebody_put_something(node: Node) -> None:
     changes = node.changes()
     tree.prepare(changes)
