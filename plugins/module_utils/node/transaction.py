@@ -87,7 +87,8 @@ def recover(options: Options) -> t.Optional[Result]:
     """Finish or undo an interrupted transaction, and remove left-over sandboxes of its probe.
 
     :param options: as for :func:`apply`; with ``check`` nothing is done, only said.
-    :returns: None where nothing was interrupted; else as :func:`apply`, with ``action``: ``undone``, ``finished``,
+    :returns: None where nothing was interrupted; else as :func:`apply`, with ``ok`` (the node is on one proved side of the
+        change, so that the run may go on) and ``action``: ``undone``, ``finished``,
         ``rolled_back``, ``given_up`` (somebody else changed the files since) or, with ``check``, ``pending``.
     :raises RuntimeGateError: another run is at work, or the journal cannot be read.
     """
@@ -501,6 +502,8 @@ class _Run:
         self._remove_probes()
         action, result = self._take_up(journal)
         result["action"] = action
+        # What counts here is the node: with the old configuration proved again it is as sound as with the new one.
+        result["ok"] = result["state"] != ROLLBACK_FAILED
         result["msg"] = "An interrupted change of %s was %s. %s" % (journal["started"], action.replace("_", " "), result["msg"])
         return result
 

@@ -367,11 +367,11 @@ def test_both_fail(node: Node) -> None:
     node.restarts = ["`x` ended with 1", "dead"]
     node.starts = 0
     result = node.recover()
-    assert (result["action"], result["state"]) == ("rolled_back", "rollback_failed")
+    assert (result["action"], result["state"], result["ok"]) == ("rolled_back", "rollback_failed", False)
     assert "`x` ended with 1; the daemon does not answer" in result["msg"]
     node.restarts = []
     result = node.recover()
-    assert (result["action"], result["state"]) == ("rolled_back", "rolled_back")
+    assert (result["action"], result["state"], result["ok"]) == ("rolled_back", "rolled_back", True)
     assert node.is_old and node.handlers == ["runc"] and node.journal is None
     assert node.apply()["state"] == "applied"
 
