@@ -122,7 +122,7 @@ class _Flow:
         loaded = sorted(self._facts["layers"]["loaded"]["handlers"])
         plan["keep"] = [name for name in loaded if name in section.handlers]
         plan["absent"] = [name for name in loaded if name not in section.handlers]
-        plan["expect"] = {"handlers": [], "default": section.default}
+        plan["expect"] = {"handlers": [], "tables": {}, "default": section.default}
 
     def _installed_executable(self) -> t.Optional[str]:
         for one in self._capture["node"].get("runtimes") or []:
@@ -157,7 +157,7 @@ class _Flow:
         request = {"step": "prove", "plan": self._node_plan(), "options": self._transaction}
         answer = self._call(request)
         section = stage.loadable()
-        wanted = self._wanted(section.handlers)
+        wanted = self._wanted()
         reasons = proof_judgement.judge_section(section, wanted, "containerd %s" % self._plan["version"])
         more, notes = proof_judgement.judge_dump(self._capture.get("dump"), answer, wanted, self._plan["version"])
         self._notes += notes
@@ -171,12 +171,11 @@ class _Flow:
         """What the node needs of the plan; the rest is for people."""
         return {key: value for key, value in self._plan.items() if key not in ("changes", "notes", "conflicts", "kubespray")}
 
-    def _wanted(self, handlers: t.Mapping[str, Table]) -> proof_judgement.Wanted:
+    def _wanted(self) -> proof_judgement.Wanted:
         plan = self._plan
-        expected = plan["expect"]["handlers"]
         removing = bool(self._options.get("remove"))
         return proof_judgement.Wanted(
-            tables={name: handlers.get(name) or {} for name in expected},
+            tables=plan["expect"]["tables"],
             keep=plan["keep"],
             absent=plan["absent"],
             default=plan["expect"]["default"],

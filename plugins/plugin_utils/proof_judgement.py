@@ -37,7 +37,7 @@ _SHOWN = 8
 class Wanted(t.NamedTuple):
     """What must come out.
 
-    :ivar tables: desired handler → the keys that it must have, as the model of the start has them.
+    :ivar tables: desired handler → the keys that it must have on this release line.
     :ivar keep: handlers that are loaded now and must stay. ``absent``: that must be gone.
     :ivar default: the desired default; None: the present one stays.
     :ivar present_default: what it is now (None: CRI is not served).

@@ -125,13 +125,14 @@ def run_cell(product: Product, root: Root, foreign: bool, declaration: str) -> C
     tree = root.make(product.host, cell.line, foreign)
     try:
         _lay(product, tree)
+        steps = DECLARATIONS[declaration]
         run = _Run(product, tree, cell, root.repair(cell.line, foreign))
-        never = root.default(cell.line) if DECLARATIONS[declaration][0].default else None
+        never = root.never(cell.line, foreign, steps[0].default is not None)
         if never:
-            run.must_refuse(DECLARATIONS[declaration][0], {}, never)
+            run.must_refuse(steps[0], {"repair": True}, never)
             cell.refused = True
         else:
-            run.run(DECLARATIONS[declaration])
+            run.run(steps)
     except (HostError, AssertionError) as error:
         cell.faults.append("%s: %s" % (type(error).__name__, str(error)[:1500]))
     return cell

@@ -46,13 +46,14 @@ class Root(t.NamedTuple):
 
     :ivar make: (node, release line, with files of other tools) → the tree.
     :ivar repair: line → the words with which the product must refuse it without ``repair: true``; None: it must not.
-    :ivar default: line → the words with which it must refuse to change the default handler, whatever is asked; None: it must not.
+    :ivar never: (line, with files of other tools, the declaration changes the default) → the words with which it must refuse,
+        whatever is asked, for the reason beside the root below; None: it must not.
     """
 
     name: str
     make: t.Callable[[ContainerdHost, str, bool], Tree]
     repair: t.Callable[[str, bool], t.Optional[str]]
-    default: t.Callable[[str], t.Optional[str]] = lambda line: None
+    never: t.Callable[[str, bool, bool], t.Optional[str]] = lambda line, foreign, default: None
 
 
 def is_modern(line: str) -> bool:
@@ -483,6 +484,16 @@ def _aks_refusal(line: str, foreign: bool) -> t.Optional[str]:
     return None if is_modern(line) else "handlers under io.containerd.cri.v1.runtime, which is not read"
 
 
+def _gke_never(line: str, foreign: bool, _default: bool) -> t.Optional[str]:
+    """On 1.x a root file of version 2 does not start with another tool's file of version 1, which is not ours to change."""
+    return "50-toolkit.toml, line 4: invalid plugin key URI 'cri'" if foreign and not is_modern(line) else None
+
+
+def _k3s_never(line: str, _foreign: bool, default: bool) -> t.Optional[str]:
+    """The template of 1.x can only be added to: its [containerd] table is k3s' own."""
+    return "its template can only be added to" if default and not is_modern(line) else None
+
+
 def _gke_refusal(line: str, foreign: bool) -> t.Optional[str]:
     """2.3 and later migrate version 1 by themselves."""
     return None if line in ("2.3", "2.4") else "short name plugins.cri"
@@ -494,9 +505,8 @@ ROOTS: t.Tuple[Root, ...] = (
     Root("eks", _eks, _never),
     Root("aks-hybrid", _aks, _aks_refusal),
     Root("docker", _docker, lambda line, foreign: "disabled_plugins"),
-    Root("gke-v1", _gke, _gke_refusal),
-    # The template of 1.x can only be added to: its [containerd] table is k3s' own.
-    Root("k3s", _k3s, _never, lambda line: None if is_modern(line) else "its template can only be added to"),
+    Root("gke-v1", _gke, _gke_refusal, _gke_never),
+    Root("k3s", _k3s, _never, _k3s_never),
     Root("kubespray", _kubespray, _never),
     Root("empty", _empty, _never),
     Root("absent", _absent, _never),

@@ -135,7 +135,7 @@ def test_removal_tells_the_proofs_what_goes_and_what_stays(node: Node) -> None:
     node.calls = []
     result = change(node, remove=True)
     plan = node.calls[2]["plan"]
-    assert plan["absent"] == ["crun"] and plan["keep"] == ["runc"] and plan["expect"] == {"handlers": [], "default": "runc"}
+    assert plan["absent"] == ["crun"] and plan["keep"] == ["runc"] and plan["expect"] == {"handlers": [], "tables": {}, "default": "runc"}
     assert "warns about the planned files" in result["notes"][0]
 
 
