@@ -12,6 +12,7 @@ import shlex
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.interpret import interpret
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import rules_for
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import proof_judgement
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import desired as declaration
@@ -154,7 +155,7 @@ class _Flow:
     # ---- the proof
 
     def _prove(self, stage: Stage, result: Table) -> None:
-        request = {"step": "prove", "plan": self._node_plan(), "options": self._transaction}
+        request = {"step": "prove", "plan": self._plan_to_prove(), "options": self._transaction}
         answer = self._call(request)
         section = stage.loadable()
         wanted = self._wanted()
@@ -170,6 +171,25 @@ class _Flow:
     def _node_plan(self) -> Table:
         """What the node needs of the plan; the rest is for people."""
         return {key: value for key, value in self._plan.items() if key not in ("changes", "notes", "conflicts", "kubespray")}
+
+    def _takes_root_away(self) -> bool:
+        """1.5 to 1.7 start without the default root file, but their ``config dump`` does not (LOADING.md, section 2b)."""
+        rules = rules_for(self._plan["version"])
+        gone = [write["path"] for write in self._plan["writes"] if write["text"] is None]
+        return rules is not None and not rules.dump_hides_missing and self._plan["config_path"] in gone
+
+    def _plan_to_prove(self) -> Table:
+        """Where the dump cannot load a root file that is not there, an empty one in its place: it says as little."""
+        plan = self._node_plan()
+        if self._takes_root_away():
+            root = plan["config_path"]
+            plan["writes"] = [dict(write, text="") if write["path"] == root else write for write in plan["writes"]]
+        return plan
+
+    def _plan_to_apply(self) -> Table:
+        plan = self._node_plan()
+        # The node would take that dump's failure for a tree that does not load; the proof has been made with an empty file.
+        return dict(plan, exe=None) if self._takes_root_away() else plan
 
     def _wanted(self) -> proof_judgement.Wanted:
         plan = self._plan
@@ -187,7 +207,7 @@ class _Flow:
     # ---- the change
 
     def _apply(self, result: Table) -> Table:
-        answer = self._call({"step": "apply", "plan": self._node_plan(), "options": self._transaction})
+        answer = self._call({"step": "apply", "plan": self._plan_to_apply(), "options": self._transaction})
         self._notes += answer["notes"]
         recovered = answer.get("recovered")
         self._notes += [recovered["msg"]] if recovered else []

@@ -226,3 +226,23 @@ def test_several_control_planes_at_once_need_consent(node: Node) -> None:
     assert "k0scontroller.service" in str(caught.value) and "apply" not in node.steps
     assert change(node, alone=False, restart_control_plane=True)["changed"]
     assert change(node, alone=True)["changed"]
+
+
+def test_1_7_dumps_an_empty_root_file_where_it_will_be_gone(node: Node) -> None:
+    """Its daemon starts without one, its config dump does not."""
+    node.capture["node"].update(version="1.7.24", absent=[CONFIG], sha256={})
+    node.capture["files"] = {}
+    old = "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.containerd]\ndefault_runtime_name = 'runc'\n"
+    old += "[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc]\nruntime_type = 'io.containerd.runc.v2'\n"
+    crun = "[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.crun]\nruntime_type = 'io.containerd.runc.v2'\n"
+    node.capture["dump"] = {"stdout": "", "stderr": "no such file", "rc": 1}
+    node.dump = {"stdout": old + crun + "options = {BinaryName = '/usr/bin/crun'}\n", "stderr": "", "rc": 0}
+    change(node)
+    assert node.calls[2]["plan"]["exe"] == "/usr/bin/containerd"
+    node.take()
+    node.capture["node"]["absent"] = []
+    node.load(crun=CRUN)
+    node.dump = {"stdout": old, "stderr": "", "rc": 0}
+    change(node, remove=True)
+    assert [write["text"] for write in node.calls[-2]["plan"]["writes"]] == [""]
+    assert [write["text"] for write in node.calls[-1]["plan"]["writes"]] == [None] and node.calls[-1]["plan"]["exe"] is None
