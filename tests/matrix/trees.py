@@ -480,10 +480,6 @@ def _never(_line: str, _foreign: bool) -> t.Optional[str]:
     return None
 
 
-def _aks_refusal(line: str, foreign: bool) -> t.Optional[str]:
-    return None if is_modern(line) else "handlers under io.containerd.cri.v1.runtime, which is not read"
-
-
 def _gke_never(line: str, foreign: bool, _default: bool) -> t.Optional[str]:
     """On 1.x a root file of version 2 does not start with another tool's file of version 1, which is not ours to change."""
     return "50-toolkit.toml, line 4: invalid plugin key URI 'cri'" if foreign and not is_modern(line) else None
@@ -503,7 +499,7 @@ ROOTS: t.Tuple[Root, ...] = (
     Root("distribution", _distribution, _never),
     Root("config-default", _config_default, _never),
     Root("eks", _eks, _never),
-    Root("aks-hybrid", _aks, _aks_refusal),
+    Root("aks-hybrid", _aks, _never),
     Root("docker", _docker, lambda line, foreign: "disabled_plugins"),
     Root("gke-v1", _gke, _gke_refusal, _gke_never),
     Root("k3s", _k3s, _never, _k3s_never),

@@ -101,9 +101,10 @@ def _no_version(tree: Table, path: str, rules: LineRules) -> t.Optional[Ailment]
 def _both_names(tree: Table, path: str, rules: LineRules) -> t.Optional[Ailment]:
     """Handlers under the old and the new plugin name in one file: only one of the two is read."""
     old, new = (_handlers(tree, name) for name in (OLD_CRI, NEW_RUNTIME))
-    lost, kept, source, target = (old, new, OLD_CRI, NEW_RUNTIME) if rules.modern else (new, old, NEW_RUNTIME, OLD_CRI)
-    if not lost or (rules.modern and not new):
+    if not old or not new:
+        # 1.x passes over new names alone: they keep nothing from being loaded, and stand ready for an upgrade.
         return None
+    lost, kept, source, target = (old, new, OLD_CRI, NEW_RUNTIME) if rules.modern else (new, old, NEW_RUNTIME, OLD_CRI)
     edits = []
     for name in sorted(set(lost) - set(kept)):
         edits.append(_rename(path, render.handler_path(source, name), render.handler_path(target, name)))
@@ -111,8 +112,7 @@ def _both_names(tree: Table, path: str, rules: LineRules) -> t.Optional[Ailment]
         {"op": "drop_table", "file": path, "table": toml_key(render.handler_path(source, name)), "key": ""}
         for name in sorted(set(lost) & set(kept))
     ]
-    reason = "it has handlers under %s, which is not read" % source
-    return Ailment(reason + (" because others stand under %s" % target if kept else ""), edits)
+    return Ailment("it has handlers under %s, which are not read because others stand under %s" % (source, target), edits)
 
 
 def _handlers(tree: Table, plugin: str) -> Table:

@@ -34,7 +34,6 @@ REPAIRED = {
     "short names": ("1", "2.0"),
     "no version": ("1", "2.0"),
     "both names": ("1", "2.0", "2.3"),
-    "new names in version 2": ("1",),
     "docker": ("1", "2.0", "2.3"),
 }
 IMPOSSIBLE = {"version 3": ("1",), "version 4": ("1", "2.0")}
