@@ -173,6 +173,9 @@ def _is_ours(key: t.Tuple[str, ...], wanted: Wanted) -> bool:
     if "runtimes" in key[:-1]:
         name = key[key.index("runtimes") + 1]
         return name in wanted.tables or name in wanted.absent or name not in wanted.keep
+    if "runtime_platforms" in key[:-1]:
+        # Where 2.0 to 2.2 look for the snapshotter with which a handler's images are pulled.
+        return key[key.index("runtime_platforms") + 1] in wanted.tables
     if key[-1] == "enable_cdi":
         return wanted.cdi
     return key[-1] == "default_runtime_name"

@@ -26,11 +26,13 @@ class Wanted(t.NamedTuple):
 
     :ivar handlers: name → complete table. :ivar default: default handler, or None: not ours to set.
     :ivar cdi: containerd's own CDI support must be on.
+    :ivar pulls: name → snapshotter that image pulls need to be told of in a table of their own (2.0 to 2.2).
     """
 
     handlers: t.Dict[str, Table]
     default: t.Optional[str]
     cdi: bool
+    pulls: t.Mapping[str, str] = {}
 
 
 def is_own_drop_in(path: str, text: t.Optional[str]) -> bool:

@@ -7,7 +7,12 @@ from __future__ import annotations
 import hashlib
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import blast_radius, comparison, usability
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import (
+    blast_radius,
+    comparison,
+    cri_section,
+    usability,
+)
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.cri_section import RUNC_V2, Section
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import toml_key
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
@@ -233,6 +238,7 @@ class _Planner:
         removed = self._without_absent(base)
         stage = self._stage(dict(self.bare, **removed)) if removed else base
         missing = self._missing(stage, wanted)
+        missing = missing._replace(pulls=self._pulls(missing, version))
         if self.mode == "dropin":
             more = self._drop_in(base, stage, missing, version, plugin)
         else:
@@ -246,6 +252,19 @@ class _Planner:
         default = wanted.default if wanted.default not in (None, section.default) else None
         cdi = wanted.cdi and not _cdi_is_on(section, self.rules)
         return ours.Wanted(handlers, default, cdi)
+
+    def _pulls(self, missing: ours.Wanted, version: int) -> t.Dict[str, str]:
+        """2.0 to 2.2 pull a handler's images with its snapshotter only where the images plugin is told, in its own table."""
+        if self.rules.snapshotter_for_pulls:
+            return {}
+        found = {name: str(body["snapshotter"]) for name, body in missing.handlers.items() if body.get("snapshotter")}
+        if found and version < 3:
+            self.notes.append(
+                "containerd %s pulls images of %s with the default snapshotter while the root file is of version 2; migrate: 3 "
+                "would mend that" % (self.rules.name, ", ".join(sorted(found)))
+            )
+            return {}
+        return found
 
     def _without_absent(self, base: Stage) -> Texts:
         """The files in which a handler is declared that must be absent, without it."""
@@ -370,6 +389,13 @@ class _Planner:
                 raise RuntimeGateError(self._unreached(stage, "handler %s" % name, name))
         if wanted.default and section.default != wanted.default:
             raise RuntimeGateError(self._unreached(stage, "default_handler %s" % wanted.default, wanted.default))
+        for name, body in wanted.handlers.items():
+            snapshotter = body.get("snapshotter")
+            if snapshotter and not cri_section.snapshotter_exists(stage.load, snapshotter):
+                raise RuntimeGateError(
+                    "handlers.%s.snapshotter: there is no snapshotter %s: it is neither built in nor a proxy plugin of these files"
+                    % (name, snapshotter)
+                )
         for name in self.desired.absent:
             if name in section.handlers:
                 raise RuntimeGateError("handlers.%s.state: absent: containerd brings it by itself" % name)

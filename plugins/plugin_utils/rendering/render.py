@@ -8,6 +8,7 @@ import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import comparison
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import toml_key
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import NEW_IMAGES
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.fix_edits import apply_edits
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import marks
@@ -39,7 +40,14 @@ def tables_text(wanted: Wanted, plugin: str) -> str:
         parts.append(table_text(("plugins", plugin, "containerd"), {"default_runtime_name": wanted.default}))
     if wanted.handlers:
         parts.append(handlers_text(plugin, wanted.handlers))
+    if wanted.pulls:
+        parts.append(_pulls_text(wanted.pulls))
     return "\n".join(parts)
+
+
+def _pulls_text(pulls: t.Mapping[str, str]) -> str:
+    path = ("plugins", NEW_IMAGES, "runtime_platforms")
+    return "\n".join(table_text((*path, name), {"snapshotter": pulls[name]}) for name in sorted(pulls))
 
 
 def created_root(text: str) -> str:
@@ -64,6 +72,8 @@ def merge_edits(wanted: Wanted, tree: Table, plugin: str, path: str) -> t.List[E
             fresh[name] = wanted.handlers[name]
     if fresh:
         edits.append({"op": "append", "file": path, "table": "", "key": "", "value": handlers_text(plugin, fresh)})
+    if wanted.pulls:
+        edits.append({"op": "append", "file": path, "table": "", "key": "", "value": _pulls_text(wanted.pulls)})
     return edits
 
 

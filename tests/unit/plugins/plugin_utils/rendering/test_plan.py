@@ -159,6 +159,26 @@ def test_cdi_is_switched_on_where_it_is_off(release: str, written: bool) -> None
     assert nodes.after(done, plan_of(done, release, remove=True)) == files
 
 
+@pytest.mark.parametrize(("release", "root", "told"), [("2.1.4", "3", True), ("2.1.4", "2", False), ("2.3.7", "3", False), ("1.7.28", "2", False)])
+@pytest.mark.parametrize("mode", ["auto", "merge"])
+def test_pulls_are_told_the_snapshotter_where_they_need_it(release: str, root: str, told: bool, mode: str) -> None:
+    files = {nodes.CONFIG: nodes.VERSION_3 if root == "3" else nodes.VERSION_2}
+    options = {"handlers": {"nvidia": {"preset": "nvidia", "snapshotter": "native"}}, "mode": mode}
+    plan = plan_of(files, release, **options)
+    done = nodes.after(files, plan)
+    assert ("runtime_platforms.nvidia]\n  snapshotter" in "".join(done.values())) is told
+    assert bool(plan["notes"]) is (release == "2.1.4" and not told)
+    assert plan_of(done, release, **options)["writes"] == []
+    assert nodes.after(done, plan_of(done, release, remove=True)) == files
+
+
+def test_a_snapshotter_that_is_not_there_is_refused() -> None:
+    handlers = {"nvidia": {"preset": "nvidia", "snapshotter": "nydus"}}
+    assert "handlers.nvidia.snapshotter: there is no snapshotter nydus" in refusal(V3, handlers=handlers)
+    text = nodes.VERSION_3 + '[proxy_plugins.nydus]\n  type = "snapshot"\n  address = "/run/nydus.sock"\n'
+    assert plan_of({nodes.CONFIG: text}, handlers=handlers)["writes"]
+
+
 # ---- what stays
 
 
