@@ -9,7 +9,8 @@ report=$(mktemp) || exit 2
 trap 'rm -f "$report"' EXIT
 example=${EXAMPLE:-examples/cluster}
 [ -n "${INVENTORY:-}" ] || [ -f "$example/broken-on-purpose.txt" ] || { echo "make gate: there is no $example/broken-on-purpose.txt" >&2; exit 2; }
-[ -z "${KUBECONFIG:-}" ] || export K8S_AUTH_KUBECONFIG=$KUBECONFIG
+# Not every shell expands the ~ in KUBECONFIG=~/… when make's variable is given so.
+[ -z "${KUBECONFIG:-}" ] || export K8S_AUTH_KUBECONFIG=${KUBECONFIG/#\~/$HOME}
 .venv/bin/ansible-playbook kubenode.runtime_gate.audit --inventory "${INVENTORY:-$example/inventory.yml}" \
   ${LIMIT:+--limit "$LIMIT"} ${CHECK:+--check} -e "runtime_gate_report_path=$report" "$@"
 status=$?

@@ -24,13 +24,17 @@ MAX_DEPTH = 64
 _SPACE = re.compile(r"[ \t]*")
 _GAP = re.compile(r"(?:[ \t\n]|\r\n)*")
 _COMMENT = re.compile(r"#[^\n\r]*")
-_LINE_END = re.compile(r"\n|\r\n|\Z")
+_LINE_END = re.compile(r"[ \t]*(?:\n|\r\n|\Z)")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+# A dotted key without escapes, with the blanks around it, and its parts.
+_PLAIN_PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"\\\n\r]*"|'[^'\n\r]*'""")
+_PLAIN_KEY = re.compile(rf"[ \t]*((?:{_PLAIN_PART.pattern})(?:[ \t]*\.[ \t]*(?:{_PLAIN_PART.pattern}))*)[ \t]*")
 _BASIC = re.compile(r'"([^"\\\n\r]*(?:\\[^\n\r][^"\\\n\r]*)*)"')
 _LITERAL = re.compile(r"'([^'\n\r]*)'")
 # A run of up to five quotes ends a multi-line string: the last three are the delimiter.
 _ML_BASIC = re.compile(r'"""([^"\\]*(?:(?:\\[\s\S]|"{1,2}(?!"))[^"\\]*)*"{0,2})"""(?!")')
 _ML_LITERAL = re.compile(r"'''([^']*(?:'{1,2}(?!')[^']*)*'{0,2})'''(?!')")
+_MULTI_LINE = {'"""': _ML_BASIC, "'''": _ML_LITERAL}
 _SCALAR = re.compile(
     r"true|false"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?"
@@ -149,13 +153,15 @@ class _Scanner:
     def skip_gap(self) -> None:
         """Blanks, line breaks and comments."""
         self.skip(_GAP)
-        while self.take_comment():
+        while self.peek("#") and self.take_comment():
             self.skip(_GAP)
 
     def end_line(self, what: str) -> None:
-        self.skip(_SPACE)
-        self.take_comment()
         match = _LINE_END.match(self.text, self.pos)
+        if not match:
+            self.skip(_SPACE)
+            self.take_comment()
+            match = _LINE_END.match(self.text, self.pos)
         if not match:
             self.fail("unexpected text after %s" % what)
         self.pos = match.end()
@@ -201,25 +207,25 @@ class _Scanner:
         """A dotted key, with the blanks around it."""
         parts: t.List[str] = []
         while True:
-            self.skip(_SPACE)
-            parts.append(self.key_part())
-            self.skip(_SPACE)
+            match = _PLAIN_KEY.match(self.text, self.pos)
+            if match:
+                parts += [part[1:-1] if part[0] in "\"'" else part for part in _PLAIN_PART.findall(match.group(1))]
+                self.pos = match.end()
+            else:
+                parts.append(self.escaped_key())
             if not self.peek("."):
                 return tuple(parts)
             self.pos += 1
 
-    def key_part(self) -> str:
-        match = _BARE_KEY.match(self.text, self.pos)
-        if match:
-            self.pos = match.end()
-            return match.group()
-        for pattern in (_BASIC, _LITERAL):
-            match = pattern.match(self.text, self.pos)
-            if match:
-                part = self.unescape(match.group(1)) if pattern is _BASIC else match.group(1)
-                self.pos = match.end()
-                return part
-        self.fail("not a TOML key")
+    def escaped_key(self) -> str:
+        self.skip(_SPACE)
+        match = _BASIC.match(self.text, self.pos)
+        if not match:
+            self.fail("not a TOML key")
+        part = self.unescape(match.group(1))
+        self.pos = match.end()
+        self.skip(_SPACE)
+        return part
 
     def pair(self, prefix: Path, depth: int) -> None:
         path = prefix + self.key()
@@ -278,9 +284,11 @@ class _Scanner:
             self.fail("%s without its %r" % (what, closing))
 
     def string(self) -> str:
-        for opening, pattern in (('"""', _ML_BASIC), ("'''", _ML_LITERAL), ('"', _BASIC), ("'", _LITERAL)):
-            if self.peek(opening):
-                break
+        opening = self.text[self.pos : self.pos + 3]
+        pattern = _MULTI_LINE.get(opening)
+        if pattern is None:
+            opening = opening[:1]
+            pattern = _BASIC if opening == '"' else _LITERAL
         match = pattern.match(self.text, self.pos)
         if not match:
             self.fail("a string that does not end")

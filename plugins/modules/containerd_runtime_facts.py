@@ -9,7 +9,7 @@ module: containerd_runtime_facts
 short_description: Which runtime handlers a node's containerd has really loaded, and why not the others
 version_added: 0.1.0
 author:
-  - The kubenode.runtime_gate contributors
+  - The kubenode.runtime_gate contributors (@kubenode)
 description:
   - Asks the running containerd over CRI which handlers it has loaded, and reads its configuration files and
     C(containerd config dump) to tell what a restart would load and what was lost on the way, with the reason.
@@ -125,6 +125,11 @@ ansible_facts:
           returned: success
           type: bool
           sample: false
+        reason:
+          description: Why the runtime could not be asked, or serves no CRI; empty when it answered.
+          returned: success
+          type: str
+          sample: ""
         default_handler:
           description: The handler of a pod without runtimeClassName.
           returned: success
@@ -133,7 +138,8 @@ ansible_facts:
         handlers:
           description:
             - Name of each loaded handler, with runtime_type, binary, shim, options, snapshotter, features, usable (null when
-              not known) and reason.
+              not known) and reason, and what widens the rights of its pods (privileged_without_host_devices, its
+              all_devices_allowed, cgroup_writable, pod_annotations, container_annotations).
           returned: success
           type: dict
           sample: {"runc": {"runtime_type": "io.containerd.runc.v2", "usable": true}}
@@ -161,6 +167,10 @@ ansible_facts:
           returned: success
           type: list
           elements: str
+        restart_changes:
+          description: Handlers that a restart would keep and load differently, with the keys that change.
+          returned: success
+          type: dict
         lost:
           description: Handlers that are declared for this runtime and not loaded.
           returned: success
@@ -173,6 +183,11 @@ ansible_facts:
           returned: success
           type: list
           elements: dict
+        identity:
+          description: What tells which Node object this node is (name, host name, boot and machine id, the kubelet's names, os, arch).
+          returned: success
+          type: dict
+          sample: {"name": "worker-1", "hostname": "worker-1", "os": "linux", "arch": "amd64"}
         healthy:
           description: There is no fault of severity error or warning.
           returned: success
@@ -183,6 +198,7 @@ ansible_facts:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.collect_options import CAPTURE_KEY, COLLECT_OPTIONS
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.collect import collect
 

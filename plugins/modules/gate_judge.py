@@ -11,7 +11,7 @@ module: gate_judge
 short_description: Judge this host alone against the cluster, and close the round when it is the last
 version_added: 0.1.0
 author:
-  - The kubenode.runtime_gate contributors
+  - The kubenode.runtime_gate contributors (@kubenode)
 description:
   - The second task of the role P(kubenode.runtime_gate.gate#role), which is the way to use it.
     To judge a list of nodes in one task, use M(kubenode.runtime_gate.runtimeclass_crosscheck).
@@ -41,7 +41,9 @@ options:
     type: str
     default: kubectl
   cluster:
-    description: Connection options of M(kubernetes.core.k8s_info).
+    description:
+      - The connection options of M(kubenode.runtime_gate.runtimeclass_crosscheck), which are those of C(kubernetes.core), with
+        C(api_timeout) and C(api_page_size).
     type: dict
     default: {}
   node_name:

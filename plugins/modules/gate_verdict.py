@@ -11,7 +11,7 @@ module: gate_verdict
 short_description: Fail the host that gate_judge found failing
 version_added: 0.1.0
 author:
-  - The kubenode.runtime_gate contributors
+  - The kubenode.runtime_gate contributors (@kubenode)
 description:
   - The last task of the role P(kubenode.runtime_gate.gate#role), which is the way to use it.
   - It runs on the controller and sends nothing to the host.

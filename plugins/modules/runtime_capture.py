@@ -9,7 +9,7 @@ module: runtime_capture
 short_description: Record what is to be known about a node's container runtime
 version_added: 0.1.0
 author:
-  - The kubenode.runtime_gate contributors
+  - The kubenode.runtime_gate contributors (@kubenode)
 description:
   - Writes a directory on the controller with the configuration files, the dump, the CRI answer and the facts about process, unit
     and kubelet of one node, a directory for each host.

@@ -9,7 +9,7 @@ module: runtimeclass_crosscheck
 short_description: Check which nodes can serve which RuntimeClass
 version_added: 0.1.0
 author:
-  - The kubenode.runtime_gate contributors
+  - The kubenode.runtime_gate contributors (@kubenode)
 description:
   - Compares what RuntimeClasses ask for with the handlers that the nodes' container runtimes have really loaded, and gives one
     verdict for each pair of node and class, with the reason and a fix.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import yaml_kind
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import part, shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 
@@ -62,9 +62,9 @@ class ClusterObjects:
         elif kind == "RuntimeClass" or version.startswith(_GROUP):
             self._add_class(document, kind, version, where)
         elif kind == "Node" and version == "v1":
-            self._add_unique("Node", slim_node(document), where, self.nodes)
+            self._add_unique("Node", slim_node(document, where), where, self.nodes)
         elif kind in WORKLOAD_KINDS:
-            self.workloads.append(slim_workload(document))
+            self.workloads.append(slim_workload(document, where))
 
     def _add_list(self, document: dict[str, t.Any], kind: str, version: str, where: str) -> None:
         items = document["items"]
@@ -79,18 +79,18 @@ class ClusterObjects:
 
     def _add_class(self, document: dict[str, t.Any], kind: str, version: str, where: str) -> None:
         if kind != "RuntimeClass":
-            raise RuntimeGateError(f"{where} is of kind {kind!r}, which {version} does not have{did_you_mean(kind, ['RuntimeClass'])}")
+            raise RuntimeGateError(f"{where} is of kind {shown(kind)}, which {version} does not have{did_you_mean(kind, ['RuntimeClass'])}")
         if version not in _VERSIONS:
-            raise RuntimeGateError(f"{where} is a RuntimeClass of {version!r}, which does not exist{did_you_mean(version, _VERSIONS)}")
+            raise RuntimeGateError(f"{where} is a RuntimeClass of {shown(version)}, which does not exist{did_you_mean(version, _VERSIONS)}")
         name = _name(document, where)
-        spec = document if version != "node.k8s.io/v1alpha1" else document.get("spec") or {}
+        spec = document if version != "node.k8s.io/v1alpha1" else part(document, "spec", where=where)
         key = "handler" if spec is document else "runtimeHandler"
         handler = spec.get(key)
         if "{{" in f"{name}{handler}":
             raise RuntimeGateError(f"{where} is a template; render it first (helm template CHART) and pass the result")
         if handler is None or handler == "":
             raise RuntimeGateError(f"{where}: RuntimeClass {name} has no {key}; write {key}: NAME-OF-THE-HANDLER")
-        self._add_unique("RuntimeClass", slim_class(document), where, self.runtime_classes)
+        self._add_unique("RuntimeClass", slim_class(document, where), where, self.runtime_classes)
 
     def _add_unique(self, kind: str, thing: dict[str, t.Any], where: str, to: list[dict[str, t.Any]]) -> None:
         name = _name(thing, where)
@@ -104,16 +104,17 @@ class ClusterObjects:
             raise RuntimeGateError(f"{kind} {name} stands twice and differs: in {earlier[1]} and in {where}; take one away")
 
 
-def slim_class(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """A RuntimeClass without annotations and managed fields."""
+def slim_class(raw: t.Mapping[str, t.Any], where: str) -> dict[str, t.Any]:
+    """A RuntimeClass without annotations and managed fields. This and the two below raise RuntimeGateError where
+    something else stands in the place of a mapping; where: the place for the message."""
     kept = {key: raw[key] for key in ("apiVersion", "kind", "handler", "scheduling", "overhead", "spec") if key in raw}
-    return {**kept, "metadata": {"name": (raw.get("metadata") or {}).get("name")}}
+    return {**kept, "metadata": {"name": part(raw, "metadata", where=where).get("name")}}
 
 
-def slim_node(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def slim_node(raw: t.Mapping[str, t.Any], where: str) -> dict[str, t.Any]:
     """A Node with its labels, taints, what identifies it, and its handlers."""
-    meta, spec, status = (raw.get(key) or {} for key in ("metadata", "spec", "status"))
-    info = status.get("nodeInfo") or {}
+    meta, spec, status = (part(raw, key, where=where) for key in ("metadata", "spec", "status"))
+    info = part(status, "nodeInfo", where=where)
     slim_status: dict[str, t.Any] = {"nodeInfo": {key: info[key] for key in _INFO if key in info}}
     if "runtimeHandlers" in status:
         slim_status["runtimeHandlers"] = status["runtimeHandlers"]
@@ -126,27 +127,23 @@ def slim_node(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     }
 
 
-def slim_workload(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def slim_workload(raw: t.Mapping[str, t.Any], where: str) -> dict[str, t.Any]:
     """A workload with nothing but what says which RuntimeClass it names and where it runs."""
-    meta, spec = raw.get("metadata") or {}, raw.get("spec") or {}
-    kind = raw.get("kind")
+    meta, kind = part(raw, "metadata", where=where), raw.get("kind")
     small = {"kind": kind, "metadata": {"name": meta.get("name"), "namespace": meta.get("namespace")}}
     if kind == "Pod":
-        phase = (raw.get("status") or {}).get("phase")
-        return {**small, "spec": _pod(spec), "status": {"phase": phase}}
+        phase = part(raw, "status", where=where).get("phase")
+        return {**small, "spec": _pod(raw, "spec", where=where), "status": {"phase": phase}}
     if kind == "PodTemplate":
-        return {**small, "template": _template(raw)}
+        return {**small, "template": {"spec": _pod(raw, "template", "spec", where=where)}}
     if kind == "CronJob":
-        job = (spec.get("jobTemplate") or {}).get("spec") or {}
-        return {**small, "spec": {"jobTemplate": {"spec": {"template": _template(job)}}}}
-    return {**small, "spec": {"template": _template(spec)}}
+        template = {"spec": _pod(raw, "spec", "jobTemplate", "spec", "template", "spec", where=where)}
+        return {**small, "spec": {"jobTemplate": {"spec": {"template": template}}}}
+    return {**small, "spec": {"template": {"spec": _pod(raw, "spec", "template", "spec", where=where)}}}
 
 
-def _template(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    return {"spec": _pod((raw.get("template") or {}).get("spec") or {})}
-
-
-def _pod(spec: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def _pod(raw: t.Mapping[str, t.Any], *path: str, where: str) -> dict[str, t.Any]:
+    spec = part(raw, *path, where=where)
     return {key: spec[key] for key in ("runtimeClassName", "nodeName") if key in spec}
 
 

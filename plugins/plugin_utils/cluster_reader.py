@@ -16,6 +16,7 @@ import json
 import time
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import part
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_objects import (
     slim_class,
@@ -79,12 +80,12 @@ def read_with(
     found: dict[str, t.Any] = {"classes": None, "nodes": None, "workloads": None}
     if classes:
         items = list_all(get, CLASSES, page_size, pause)
-        found["classes"] = [slim_class({**item, "apiVersion": "node.k8s.io/v1"}) for item in items]
+        found["classes"] = [slim_class({**item, "apiVersion": "node.k8s.io/v1"}, CLASSES) for item in items]
     if nodes:
-        found["nodes"] = [slim_node(item) for item in list_all(get, NODES, page_size, pause)]
+        found["nodes"] = [slim_node(item, NODES) for item in list_all(get, NODES, page_size, pause)]
     if workloads:
         found["workloads"] = [
-            slim_workload({**item, "kind": kind})
+            slim_workload({**item, "kind": kind}, path)
             for kind, path in WORKLOAD_LISTS
             for item in list_all(get, path, page_size, pause)
         ]
@@ -118,7 +119,7 @@ def _one_list(get: Get, path: str, page_size: int, pause: t.Callable[[float], No
             return None
         page = _page(answer, path)
         items += page["items"] or []
-        token = (page.get("metadata") or {}).get("continue") or ""
+        token = str(part(page, "metadata", where=path).get("continue") or "")
         if not token:
             return items
 
@@ -141,9 +142,15 @@ def _page(answer: Answer, path: str) -> dict[str, t.Any]:
         page = json.loads(answer.body)
     except (ValueError, RecursionError) as error:
         raise RuntimeGateError(f"what answers at {path} is no API server: its answer is no JSON; check host or kubeconfig") from error
-    if not isinstance(page, dict) or not isinstance(page.get("items", 0), (list, type(None))):
+    if not _is_list(page):
         raise RuntimeGateError(f"what answers at {path} is no API server: its answer is no list of objects; check host or kubeconfig")
     return page
+
+
+def _is_list(page: t.Any) -> bool:
+    if not isinstance(page, dict) or not isinstance(page.get("items", 0), (list, type(None))):
+        return False
+    return all(isinstance(item, dict) for item in page["items"] or ())
 
 
 def _refusal(answer: Answer, path: str) -> str:
@@ -181,6 +188,9 @@ def connect(auth: t.Mapping[str, t.Any], timeout: float) -> Get:
     Raises RuntimeGateError where a library is missing or the options lead nowhere.
     """
     client_module, core = _libraries()
+    # Loading a kubeconfig changes the client library's default configuration; what an earlier call left there (a token, a
+    # certificate authority) must not serve this one.
+    client_module.Configuration.set_default(None)
     try:
         configuration = core._create_configuration(core._create_auth_spec(**auth))
         headers = core._create_headers(**auth)

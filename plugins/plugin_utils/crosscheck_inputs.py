@@ -12,6 +12,7 @@ import json
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crosscheck import crosscheck
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import part, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.node_identity import identify
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import needs_workloads
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
@@ -147,13 +148,15 @@ def _cluster(params: t.Mapping[str, t.Any], wanted: t.Mapping[str, bool]) -> dic
 def _place(params: t.Mapping[str, t.Any], nodes: t.Sequence[t.Any]) -> tuple[list[t.Any], dict[str, t.Any]]:
     """The one node to judge, with what was read on it, and how it was recognised."""
     runtime = params.get("node_runtime") or {}
-    identity = runtime.get("identity") or {}
+    if not isinstance(runtime, t.Mapping):
+        raise RuntimeGateError(f"node_runtime is {yaml_kind(runtime)}, not the runtime facts of a host")
+    identity = part(runtime, "identity", where="node_runtime")
     found = identify(identity, [_named(node) for node in nodes], params.get("node_name"))
     known: dict[str, t.Any] = {"pending": params.get("node_pending") or []}
     if runtime:
         known["runtime"] = runtime
     if found["registered"]:
-        node = next(node for node in nodes if _named(node)["metadata"]["name"] == found["name"])
+        node = next(node for node in nodes if _named(node)["metadata"].get("name") == found["name"])
         return [{**node, **known}], found
     labels = {**_own_labels(identity), **(params.get("node_labels") or {})}
     taints = params.get("node_taints") or []
@@ -170,4 +173,4 @@ def _named(node: t.Any) -> t.Any:
     """A node in the shape of a Node object, as far as its name goes."""
     if not isinstance(node, t.Mapping) or not ("metadata" in node or "name" in node):
         raise RuntimeGateError("nodes has an entry that is neither a Node object nor a mapping with a name")
-    return node if "metadata" in node else {"metadata": {"name": node["name"]}}
+    return {**node, "metadata": part(node, "metadata", where="a node")} if "metadata" in node else {"metadata": {"name": node["name"]}}

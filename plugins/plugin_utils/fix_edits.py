@@ -170,7 +170,8 @@ def _rename_table(text: str, edit: Edit) -> str:
 def _move_inline(text: str, old: Path, new: Path) -> str:
     """A table that is written as one inline value gets a header of its own."""
     entry = _find(text, old)
-    assert entry is not None
+    if entry is None:
+        return text
     start, end = _line_start(text, entry.start), _line_end(text, entry.end)
     header = "[%s]" % ".".join(_toml_key(part) for part in new[:-1])
     moved = "%s\n%s = %s\n" % (header, _toml_key(new[-1]), entry.raw)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import typing as t
 
@@ -26,10 +27,15 @@ _KUBECTL_WORKLOADS = {
 
 
 def key_of(arguments: t.Mapping[str, t.Any]) -> str:
-    """Everything on which the data depends; two plays of one run may look at two clusters. Raises RuntimeGateError
-    for a policy that is none."""
+    """A name for everything on which the data depends; two plays of one run may look at two clusters.
+
+    It stands in results, which may be printed, and the options of the connection hold tokens: a digest, then.
+
+    :raises RuntimeGateError: the policy is none.
+    """
     asked = {key: arguments[key] for key in ("manifests", "kubectl_host", "kubectl", "cluster")}
-    return "cluster " + json.dumps(dict(asked, workloads=needs_workloads(arguments["policy"])), sort_keys=True)
+    text = json.dumps(dict(asked, workloads=needs_workloads(arguments["policy"])), sort_keys=True)
+    return "cluster " + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def read(store: RunStore, arguments: t.Mapping[str, t.Any], kubectl: t.Callable[[str], str]) -> Data:

@@ -83,7 +83,7 @@ def judge_host(host: str, result: t.Mapping[str, t.Any], cluster: t.Mapping[str,
         {
             "runtime_classes": cluster["classes"],
             "nodes": cluster["nodes"],
-            "workloads": cluster["workloads"] or [],
+            "workloads": cluster["workloads"],
             "node_runtime": runtime,
             "node_name": options.node_name,
             "node_labels": options.node_labels,

@@ -135,6 +135,8 @@ def _documents(text: str, path: str) -> t.Iterator[tuple[int, int, t.Any]]:
         while loader.check_node():
             node = loader.get_node()
             number, line = number + 1, node.start_mark.line + 1
+            if _expanded(node, len(text), {}) > len(text):
+                raise RuntimeGateError(f"{path}, document {number} (line {line}) repeats itself too often by its aliases; write it out")
             yield number, line, loader.construct_document(node)
     except yaml.YAMLError as error:
         raise RuntimeGateError(_broken(error, text, path, number)) from error
@@ -146,6 +148,22 @@ def _documents(text: str, path: str) -> t.Iterator[tuple[int, int, t.Any]]:
             loader.dispose()
 
 
+def _expanded(node: t.Any, limit: int, known: dict[int, int]) -> int:
+    """How many nodes a document has with every alias written out. Without aliases they are fewer than its characters; a
+    few lines of aliases of aliases can stand for billions."""
+    size = known.get(id(node))
+    if size is not None:
+        return size
+    known[id(node)] = limit + 1  # what contains itself is endless
+    size = 1
+    if isinstance(node, yaml.MappingNode):
+        size += sum(_expanded(key, limit, known) + _expanded(value, limit, known) for key, value in node.value)
+    elif isinstance(node, yaml.SequenceNode):
+        size += sum(_expanded(entry, limit, known) for entry in node.value)
+    known[id(node)] = size
+    return size
+
+
 def _broken(error: yaml.YAMLError, text: str, path: str, number: int) -> str:
     if "{{" in text:
         return _unrendered(path, "template", "helm template CHART")
@@ -154,4 +172,4 @@ def _broken(error: yaml.YAMLError, text: str, path: str, number: int) -> str:
     # A document that does not parse has not been counted; one that parses but does not construct has.
     which = number if isinstance(error, yaml.constructor.ConstructorError) else number + 1
     problem = getattr(error, "problem", None) or str(error)
-    return f"{path}, document {which}{line} is no YAML: {problem}"
+    return f"{path}, document {which}{line} is no YAML: {' '.join(str(problem).split())[:200]}"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import typing as t
 
@@ -65,7 +66,9 @@ def run_module(
     result = execute_module(module_name=name, module_args=given, task_vars=task_vars)
     if result.get("failed") or result.get("unreachable") or not isinstance(result.get(key), dict):
         raise NodeHalfFailed(_explained(result, key))
-    return result[key], {other: result[other] for other in ("warnings", "deprecations") if other in result}
+    rest = {other: result[other] for other in ("warnings", "deprecations") if other in result}
+    # Plain data from here on: ansible-core 2.18 has a text class of its own (which no YAML writer knows), 2.19 tags them.
+    return json.loads(json.dumps(result[key])), rest
 
 
 def _explained(result: t.Dict[str, t.Any], answer: str) -> t.Dict[str, t.Any]:
@@ -84,4 +87,3 @@ def _first_sentence(result: t.Mapping[str, t.Any], said: str) -> str:
     match = _PYTHON.search(said)
     lines = [line.strip() for line in said.splitlines() if _PYTHON.search(line)]
     return (lines[0] if lines else match.group() if match else str(result.get("msg", "")))[:300]
-

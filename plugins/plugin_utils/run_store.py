@@ -127,18 +127,3 @@ def run_store() -> RunStore:
 def once(key: str, produce: t.Callable[[], t.Any]) -> t.Any:
     """RunStore.once in the store of this run."""
     return run_store().once(key, produce)
-
-
-def put_record(kind: str, host: str, record: t.Any) -> None:
-    """RunStore.put_record in the store of this run."""
-    run_store().put_record(kind, host, record)
-
-
-def records(kind: str) -> t.Dict[str, t.Any]:
-    """RunStore.records in the store of this run."""
-    return run_store().records(kind)
-
-
-def claim(name: str) -> bool:
-    """RunStore.claim in the store of this run."""
-    return run_store().claim(name)

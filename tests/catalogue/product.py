@@ -1,42 +1,24 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The product on a test node: collect inside its namespaces, interpret outside, as the module and its action do."""
+"""The product's answer about a test node, and its repairs done there."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.interpret import interpret
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.fix_edits import apply_edits
 from tests.testbed.host import ContainerdHost
-
-_COLLECT = (
-    "import json, sys\n"
-    "from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.collect import collect\n"
-    "print(json.dumps(collect(json.loads(sys.argv[1]))))\n"
-)
-
-
-def capture(host: ContainerdHost, config_path: t.Optional[str] = None, crictl: t.Optional[str] = None) -> t.Dict[str, t.Any]:
-    """What the node half returns on this node."""
-    options = {"engine": "containerd", "timeout": 5}
-    if config_path:
-        options["config_path"] = config_path
-    if crictl:
-        options["crictl"] = crictl
-    done = host.run([sys.executable, "-c", _COLLECT, json.dumps(options)])
-    if done.returncode:
-        raise AssertionError("the collector failed: %s" % done.stderr)
-    return json.loads(done.stdout)
+from tests.testbed.product import collect, interpret
 
 
 def facts(host: ContainerdHost, config_path: t.Optional[str] = None) -> t.Dict[str, t.Any]:
-    """The product's answer about this node."""
-    return interpret(capture(host, config_path))
+    """The facts, as the module gives them.
+
+    :param config_path: the path to collect with where no running daemon shows it.
+    """
+    return interpret(collect(host, {"config_path": config_path} if config_path else None))
 
 
 def write_later(host: ContainerdHost, path: str, text: str) -> None:

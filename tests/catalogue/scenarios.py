@@ -354,7 +354,7 @@ SCENARIOS: t.List[Scenario] = [
         35,
         ("1.6", "1.7") + V2,
         {
-            CONFIG: root(2, '[%s.containerd.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"\n[%s.containerd.runtimes.runc.options]\nSystemdCgroup = true\n' % (OLD, OLD), _FOO),
+            CONFIG: root(2, runc(OLD), '[%s.containerd.runtimes.runc.options]\nSystemdCgroup = true\n' % OLD, _FOO),
             "/var/lib/kubelet/config.yaml": "kind: KubeletConfiguration\ncgroupDriver: systemd\n",
         },
         lambda host: has("foo")(host) and not (loaded(host, "foo").get("options") or {}).get("SystemdCgroup"),

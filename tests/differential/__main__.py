@@ -3,6 +3,7 @@
 What this proves: that product and daemons agree over random trees, and how many of each kind were tried. Ends non-zero on any
 mismatch, unexplained loss or false alarm, and when fewer than 30 % of the pairs have a loss or fewer than 30 % have none.
 """
+
 from __future__ import annotations
 
 import argparse

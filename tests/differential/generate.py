@@ -8,6 +8,7 @@ Two manners: tidy trees (one version, the names that belong to it, complete sect
 every version, every spelling of the plugin's name, every form of import and the oddities in `_ODDITIES`. Either may be edited
 after the daemon has started.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -119,7 +120,12 @@ def _as_entry(stem: str, handler: Handler) -> list[str]:
     return [f"{handler.name} = {{ {', '.join(parts)} }}"]
 
 
-_HANDLER_SPELLINGS: dict[str, t.Callable[[str, Handler], list[str]]] = {"tables": _as_tables, "literals": _as_literals, "inline": _as_inline, "entries": _as_entry}
+_HANDLER_SPELLINGS: dict[str, t.Callable[[str, Handler], list[str]]] = {
+    "tables": _as_tables,
+    "literals": _as_literals,
+    "inline": _as_inline,
+    "entries": _as_entry,
+}
 
 
 @dataclass
@@ -134,16 +140,17 @@ class Tree:
     removed: list[str] = field(default_factory=list)
     systemd_cgroup: bool = False
     root: str = CONFIG
+    upgrade: str | None = None  # release line of the program laid over the running one after the start
     ingredients: list[str] = field(default_factory=list)
 
     @property
     def stale(self) -> bool:
-        """Whether files change after the daemon has started."""
-        return bool(self.edit or self.removed)
+        """Whether files or program change after the daemon has started."""
+        return bool(self.edit or self.removed or self.upgrade)
 
     def before(self) -> dict[str, str]:
         """Path to text at the time the daemon starts (links "-> target", directories end in /)."""
-        tree = {directory: "" for directory in self.directories} | {path: f"-> {target}" for path, target in self.links.items()}
+        tree = dict.fromkeys(self.directories, "") | {path: f"-> {target}" for path, target in self.links.items()}
         return tree | self.others | {file.path: file.render() for file in self.files}
 
     def final(self) -> list[File]:
@@ -259,7 +266,9 @@ class Generator:
         """2.x merges deeply: each drop-in brings its own handlers."""
         directory = self.rng.choice(("conf.d", "conf.d", "config.d"))
         paths = [f"/etc/containerd/{directory}/{number}0-{self.rng.choice(('gpu', 'vm', 'a', 'z'))}.toml" for number in range(1, count + 1)]
-        root.imports = self.rng.choice(([f"/etc/containerd/{directory}/*.toml"], paths, [f"{directory}/*.toml"], [f"{directory}/{path.rsplit('/', 1)[1]}" for path in paths]))
+        root.imports = self.rng.choice(
+            ([f"/etc/containerd/{directory}/*.toml"], paths, [f"{directory}/*.toml"], [f"{directory}/{path.rsplit('/', 1)[1]}" for path in paths])
+        )
         if self.tree.systemd_cgroup or self.chance(0.5):  # the built-in runc has the other cgroup driver
             root.handlers = [self.handler("runc")]
         for index, path in enumerate(paths):
@@ -361,6 +370,9 @@ class Generator:
         (self.wild if wild else self.tidy)()
         if self.chance(0.25):
             self.edit()
+        if self.chance(0.08):
+            self.tree.upgrade = self.rng.choice([line for line in _NATIVE if line != self.line])
+            self.note(f"upgrade to {self.tree.upgrade}")
         return self.tree
 
 
@@ -558,7 +570,12 @@ def _handler_in_a_string(generator: Generator, file: File) -> None:
 
 def _registry_twice(generator: Generator, file: File) -> None:
     if OLD in file.key:
-        file.raw += [f"[plugins.{file.key}.registry]", 'config_path = "/etc/containerd/certs.d"', f'[plugins.{file.key}.registry.mirrors."r.example"]', 'endpoint = ["https://m.example"]']
+        file.raw += [
+            f"[plugins.{file.key}.registry]",
+            'config_path = "/etc/containerd/certs.d"',
+            f'[plugins.{file.key}.registry.mirrors."r.example"]',
+            'endpoint = ["https://m.example"]',
+        ]
 
 
 def _proxy_plugin_in_parts(generator: Generator, file: File) -> None:
@@ -568,8 +585,20 @@ def _proxy_plugin_in_parts(generator: Generator, file: File) -> None:
 def _more_keys(generator: Generator, file: File) -> None:
     """Keys of a handler that are right on some lines and unknown on others."""
     if file.spelling != "entries":
-        lines = ['runtime_path = "/usr/local/bin/containerd-shim-kata-v2"', 'snapshotter = "native"', 'sandboxer = "podsandbox"', 'sandbox_mode = "podsandbox"', "cni_max_conf_num = 1"]
-        lines += ['pod_annotations = ["io.katacontainers.*"]', 'runtime_root = "/run/x"', 'runtime_engine = "/usr/bin/x"', "unheard_of = true", "cgroup_writable = true"]
+        lines = [
+            'runtime_path = "/usr/local/bin/containerd-shim-kata-v2"',
+            'snapshotter = "native"',
+            'sandboxer = "podsandbox"',
+            'sandbox_mode = "podsandbox"',
+            "cni_max_conf_num = 1",
+        ]
+        lines += [
+            'pod_annotations = ["io.katacontainers.*"]',
+            'runtime_root = "/run/x"',
+            'runtime_engine = "/usr/bin/x"',
+            "unheard_of = true",
+            "cgroup_writable = true",
+        ]
         file.raw += [f"[plugins.{file.key}.containerd.runtimes.keyed]", 'runtime_type = "io.containerd.kata.v2"', *generator.rng.sample(lines, 2)]
         file.also.append(Handler("keyed", "io.containerd.kata.v2"))
 
@@ -577,7 +606,12 @@ def _more_keys(generator: Generator, file: File) -> None:
 def _option_typo(generator: Generator, file: File) -> None:
     if file.spelling != "entries":
         wrong = generator.rng.choice(('binary_name = "/opt/bin/youki"', "SystemdCgoup = true", "systemd_cgroup = true", 'binaryname = "/opt/bin/youki"'))
-        file.raw += [f"[plugins.{file.key}.containerd.runtimes.slipped]", 'runtime_type = "io.containerd.runc.v2"', f"[plugins.{file.key}.containerd.runtimes.slipped.options]", wrong]
+        file.raw += [
+            f"[plugins.{file.key}.containerd.runtimes.slipped]",
+            'runtime_type = "io.containerd.runc.v2"',
+            f"[plugins.{file.key}.containerd.runtimes.slipped.options]",
+            wrong,
+        ]
         file.also.append(Handler("slipped", "io.containerd.runc.v2"))
 
 

@@ -4,13 +4,14 @@ What this proves: for the tree of the pair, that the product's facts equal what 
 client that shares no code with the product), that no handler which the generator wrote is lost without a fault that names it, that a
 tree which is loaded as written raises no alarm, and that the product foretells what a real restart then brings.
 """
+
 from __future__ import annotations
 
 import traceback
 import typing as t
 from dataclasses import dataclass, field
 
-from tests.differential.generate import BINARIES, SHIMS, Handler, Tree
+from tests.differential.generate import BINARIES, CONFIG, SHIMS, Handler, Tree
 from tests.testbed.host import ContainerdHost, HostError
 from tests.testbed.product import collect, interpret
 from tests.testbed.tools import tool
@@ -66,7 +67,10 @@ def furnish(host: ContainerdHost, tree: Tree) -> None:
     """Lays the node around the tree: executables that handlers need, a kubelet and its configuration."""
     host.write_tree(tree.before())
     driver = "systemd" if tree.systemd_cgroup else "cgroupfs"
-    host.write("/var/lib/kubelet/config.yaml", f"kind: KubeletConfiguration\ncgroupDriver: {driver}\ncontainerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n")
+    host.write(
+        "/var/lib/kubelet/config.yaml",
+        f"kind: KubeletConfiguration\ncgroupDriver: {driver}\ncontainerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n",
+    )
     for path in BINARIES:
         host.install_script(path, '#!/bin/sh\nexec runc "$@"\n')
     for kind in SHIMS:
@@ -76,6 +80,8 @@ def furnish(host: ContainerdHost, tree: Tree) -> None:
         host.install_script("/usr/bin/containerd-shim-runc-v2", "#!/bin/sh\nexit 1\n")
     if not host.path("/usr/sbin/runc").exists():
         host.install(tool("runc"), "/usr/sbin/runc")
+    if tree.root != CONFIG:
+        host.unit(["/usr/bin/containerd", "-c", tree.root])  # nothing else tells of -c while the daemon is down
     host.kubelet()
 
 
@@ -84,7 +90,7 @@ def judge(host: ContainerdHost, tree: Tree, line: str) -> Result:
     result = Result()
     host.reset(line)
     furnish(host, tree)
-    arguments = ["-c", tree.root] if tree.root != "/etc/containerd/config.toml" else []
+    arguments = ["-c", tree.root] if tree.root != CONFIG else []
     host.start(arguments)
     truth, log = Answer.of(host), host.log()
     _edit(host, tree)
@@ -94,6 +100,8 @@ def judge(host: ContainerdHost, tree: Tree, line: str) -> Result:
     if facts is None:
         return result
     _compare(result, truth, restarted, facts, line)
+    if truth.meaning() == restarted.meaning() and facts["restart_pending"] and line != "1.4" and not tree.upgrade:
+        result.mismatches.append("restart_pending is true, and a restart changed nothing")
     _explained(result, tree, truth, facts)
     _alarms(result, host, tree, line, truth, restarted, facts)
     return result
@@ -104,6 +112,8 @@ def _edit(host: ContainerdHost, tree: Tree) -> None:
         host.path(path).unlink()
     for file in tree.edit:
         host.write(file.path, file.render())
+    if tree.upgrade:
+        host.replace_binary(tree.upgrade)
 
 
 def _product(host: ContainerdHost, result: Result) -> dict[str, t.Any] | None:
@@ -139,10 +149,10 @@ def _compare(result: Result, truth: Answer, restarted: Answer, facts: dict[str, 
         equal(f"runtime_type of {name}", facts["handlers"][name].get("runtime_type") or "", entry.get("runtimeType") or "")
         if line != "1.4":
             equal(f"options of {name}", _options(facts["handlers"][name]), _options(entry))
-    _foretold(result, truth, restarted, facts, line)
+    _foretold(result, truth, restarted, facts)
 
 
-def _foretold(result: Result, truth: Answer, restarted: Answer, facts: dict[str, t.Any], line: str) -> None:
+def _foretold(result: Result, truth: Answer, restarted: Answer, facts: dict[str, t.Any]) -> None:
     """What the product says that a restart brings, against a restart."""
     following = facts["layers"]["next"]
     if restarted.state == "served" and sorted(following["handlers"]) != sorted(restarted.handlers):
@@ -155,8 +165,6 @@ def _foretold(result: Result, truth: Answer, restarted: Answer, facts: dict[str,
     certain = (truth.default, sorted(truth.handlers)) != (restarted.default, sorted(restarted.handlers))
     if certain and not facts["restart_pending"]:
         result.mismatches.append("restart_pending is false, and a restart changed what is loaded")
-    if truth.meaning() == restarted.meaning() and facts["restart_pending"] and line != "1.4":
-        result.mismatches.append("restart_pending is true, and a restart changed nothing")
 
 
 def _explained(result: Result, tree: Tree, truth: Answer, facts: dict[str, t.Any]) -> None:
@@ -199,7 +207,7 @@ def _same_on_next_line(host: ContainerdHost, tree: Tree, line: str, truth: Answe
     host.stop()
     host.replace_binary(NEXT_LINE[line])
     try:
-        if not host.start(["-c", tree.root] if tree.root != "/etc/containerd/config.toml" else []):
+        if not host.start(["-c", tree.root] if tree.root != CONFIG else []):
             return False
         answer = Answer.of(host)
         same = answer.default == truth.default and set(answer.handlers) == set(truth.handlers)
@@ -209,12 +217,22 @@ def _same_on_next_line(host: ContainerdHost, tree: Tree, line: str, truth: Answe
         host.replace_binary(line)
 
 
-ALARMING = {"option_typo", "more_keys", "upper_case_handler", "disabled_plugin", "dangling_link", "missing_import", "legacy_default_runtime", "legacy_untrusted", "both_names"}
+ALARMING = {
+    "option_typo",
+    "more_keys",
+    "upper_case_handler",
+    "disabled_plugin",
+    "dangling_link",
+    "missing_import",
+    "legacy_default_runtime",
+    "legacy_untrusted",
+    "both_names",
+}
 """Ingredients that are trouble whatever is loaded (a name that no RuntimeClass can have, a link to nowhere beside the files)."""
 
 
 def _alarms(result: Result, host: ContainerdHost, tree: Tree, line: str, truth: Answer, restarted: Answer, facts: dict[str, t.Any]) -> None:
-    if ALARMING & set(tree.ingredients) or not _clean(host, tree, line, truth, restarted):
+    if tree.upgrade or ALARMING & set(tree.ingredients) or not _clean(host, tree, line, truth, restarted):
         return
     result.clean = True
     for fault in facts["faults"]:

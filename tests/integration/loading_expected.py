@@ -4,6 +4,7 @@ What this proves: nothing by itself; test_loading_measured.py compares. Per scen
 2.3.0 to 2.3.4 (a drop-in newer than the root is refused there), 2.3 for the patch levels after it. The rows in which LOADING.md
 says something else, or nothing, are listed in docs/loading-2.3-2.4.md.
 """
+
 from __future__ import annotations
 
 ALL = "1.4 1.6 1.7 2.0 2.1 2.2 2.3.4 2.3 2.4"

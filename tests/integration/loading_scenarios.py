@@ -8,6 +8,7 @@ What this proves: nothing by itself; test_loading_measured.py starts real daemon
 
 followed by " warn" when the log of a daemon that runs holds "Ignoring unknown key" for a plugin.
 """
+
 from __future__ import annotations
 
 import typing as t
@@ -120,7 +121,7 @@ def same(first: str, second: str, version: int = 2, top: str = "") -> dict[str, 
 
 def imports(pattern: str, files: dict[str, str] | None = None, more: str = "") -> dict[str, str]:
     """A complete version 2 root with `imports = [pattern]`; each drop-in given holds runc, foo and a handler named after it."""
-    tree = {CONFIG: f'version = 2\nimports = [{pattern}]\n{more}\n' + text(None, (OLD, RUNC_FOO))}
+    tree = {CONFIG: f"version = 2\nimports = [{pattern}]\n{more}\n" + text(None, (OLD, RUNC_FOO))}
     for path, handler in (files or {}).items():
         tree[path] = handler if handler.startswith("-> ") or path.endswith("/") else text(2, (OLD, f"runc foo {handler}"))
     return tree
@@ -132,11 +133,16 @@ MERGE: dict[str, dict[str, str]] = {
     "runc options only": main_only(2, more=f"[{OLD}.containerd.runtimes.runc.options]\nSystemdCgroup = true"),
     "only kata": main_only(2, (OLD, KATA)),
     "default missing": main_only(2, (OLD, RUNC_FOO), more=f'[{OLD}.containerd]\ndefault_runtime_name = "nope"'),
-    "default in drop-in": same(_RUNC + '[@.containerd.runtimes.foo]\nruntime_type = "io.containerd.foo.v2"', _RUNC.replace("runc]", "foo]") + '[@.containerd]\ndefault_runtime_name = "foo"'),
+    "default in drop-in": same(
+        _RUNC + '[@.containerd.runtimes.foo]\nruntime_type = "io.containerd.foo.v2"',
+        _RUNC.replace("runc]", "foo]") + '[@.containerd]\ndefault_runtime_name = "foo"',
+    ),
     "wrong level": main_only(2, (OLD, "runc"), more=f'[{OLD}.runtimes.kata]\nruntime_type = "io.containerd.kata.v2"'),
     "wrong level alone": main_only(2, more="".join(f'[{OLD}.runtimes.{name}]\nruntime_type = "io.containerd.{name}.v2"\n' for name in ("runc", "kata"))),
     "wrong level, other keys at the right one": main_only(
-        2, more=f'[{OLD}.containerd]\nsnapshotter = "native"\n' + "".join(f'[{OLD}.runtimes.{name}]\nruntime_type = "io.containerd.{name}.v2"\n' for name in ("runc", "kata"))
+        2,
+        more=f'[{OLD}.containerd]\nsnapshotter = "native"\n'
+        + "".join(f'[{OLD}.runtimes.{name}]\nruntime_type = "io.containerd.{name}.v2"\n' for name in ("runc", "kata")),
     ),
     "legacy default_runtime": main_only(2, (OLD, RUNC_FOO), more=f'[{OLD}.containerd.default_runtime]\nruntime_type = "io.containerd.runc.v2"'),
     "dotted handler": main_only(2, (OLD, "runc"), more=f'[{OLD}.containerd.runtimes.kata.qemu]\nruntime_type = "io.containerd.kata.v2"'),
@@ -147,9 +153,17 @@ MERGE: dict[str, dict[str, str]] = {
     "disabled short v2": main_only(2, (OLD, RUNC_FOO), top='disabled_plugins = ["cri"]'),
     "disabled cri runtime": main_only(2, (OLD, RUNC_FOO), top='disabled_plugins = ["io.containerd.cri.v1.runtime"]'),
     "snapshotter unknown": main_only(2, (OLD, RUNC_FOO), more=f'[{OLD}.containerd]\nsnapshotter = "nydus"'),
-    "mirrors and config_path": main_only(2, (OLD, RUNC_FOO), more=f'[{OLD}.registry]\nconfig_path = "/etc/containerd/certs.d"\n[{OLD}.registry.mirrors."a.example"]\nendpoint = ["https://a.example"]'),
-    "base spec missing": main_only(2, (OLD, "runc"), more=f'[{OLD}.containerd.runtimes.kata]\nruntime_type = "io.containerd.kata.v2"\nbase_runtime_spec = "/nonexistent.json"'),
-    "proxy plugin address in drop-in": same(_RUNC + '[proxy_plugins.p]\ntype = "snapshot"\naddress = "/run/p.sock"', '[proxy_plugins.p]\naddress = "/run/q.sock"'),
+    "mirrors and config_path": main_only(
+        2,
+        (OLD, RUNC_FOO),
+        more=f'[{OLD}.registry]\nconfig_path = "/etc/containerd/certs.d"\n[{OLD}.registry.mirrors."a.example"]\nendpoint = ["https://a.example"]',
+    ),
+    "base spec missing": main_only(
+        2, (OLD, "runc"), more=f'[{OLD}.containerd.runtimes.kata]\nruntime_type = "io.containerd.kata.v2"\nbase_runtime_spec = "/nonexistent.json"'
+    ),
+    "proxy plugin address in drop-in": same(
+        _RUNC + '[proxy_plugins.p]\ntype = "snapshot"\naddress = "/run/p.sock"', '[proxy_plugins.p]\naddress = "/run/q.sock"'
+    ),
     "misspelled plugin": main_only(2, (OLD, "runc"), ('plugins."io.containerd.grpc.v1.crii"', "foo")),
     "unquoted plugin": main_only(2, ("plugins.io.containerd.grpc.v1.cri", RUNC_FOO)),
     "imports after table": {CONFIG: text(2, (OLD, RUNC_FOO)) + IMPORTS + "\n", DROP_IN: text(2, (OLD, "runc kata"))},

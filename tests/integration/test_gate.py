@@ -216,6 +216,23 @@ def test_bad_input_is_one_clear_error_and_nothing_passes(variables, words):
     assert not [host for host, counts in run.recap.items() if counts["failed"] == 0 and "report_path" not in str(variables)]
 
 
+def test_a_misspelled_connection_option_does_not_lead_to_another_cluster():
+    options = {"runtime_gate_manifests": [], "runtime_gate_cluster": {"kubeconfg": "/nowhere"}}
+    run = playbook(AUDIT, *INVENTORY, "-e", json.dumps(options))
+    assert run.status == 2 and failed(run) == ALL and "kubeconfg" in run.text
+
+
+def test_credentials_of_the_cluster_are_printed_nowhere(tmp_path):
+    """At the highest verbosity, when it works and when it does not."""
+    for manifests in ([], [str(EXAMPLE / "manifests")]):
+        options = {"runtime_gate_manifests": manifests, "runtime_gate_report_path": str(tmp_path / "report.json")}
+        options["runtime_gate_cluster"] = {"host": "https://127.0.0.1:1", "api_key": "planted-token", "password": "planted-password"}
+        path = write_yaml(tmp_path / "options.yml", options)
+        run = playbook(AUDIT, *INVENTORY, "--limit", "debian-1", "-e", f"@{path}", "-vvvvv")
+        assert (run.status == 0) is bool(manifests)
+        assert "planted-" not in run.text and "planted-" not in (tmp_path / "report.json").read_text()
+
+
 def test_two_hosts_that_claim_one_node_do_not_both_pass(tmp_path):
     shared = {"runtime_gate_captures": str(EXAMPLE / "captures"), "runtime_gate_manifests": [str(EXAMPLE / "manifests")]}
     hosts = {"flatcar-1": {"runtime_gate_node_name": "debian-1"}, "debian-1": None}

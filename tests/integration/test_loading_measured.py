@@ -4,6 +4,7 @@ What this proves: that the rules which the product's predictor is built on hold 
 containerd 2.4 and the newest 2.3, which are newer than LOADING.md's own measurements. The product has no part in it: files are
 laid, a real daemon is started on them, and an independent CRI client says what was loaded. About 75 daemon starts a line.
 """
+
 from __future__ import annotations
 
 import typing as t

@@ -13,6 +13,7 @@ the test ends, is killed or crashes, the pipe closes, PID 1 ends, and the kernel
         assert host.start(), host.log()
         print(host.handlers(), host.default_handler())
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -34,7 +35,18 @@ CONFIG = "/etc/containerd/config.toml"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _OVERLAID = ("/etc", "/var", "/opt", "/usr")
-_WIPED = ("/run", "/etc/containerd", "/etc/systemd/system", "/etc/rancher", "/etc/crictl.yaml", "/var/lib/containerd", "/var/lib/rancher", "/var/lib/kubelet", "/opt")
+_WIPED = (
+    "/run",
+    "/etc/containerd",
+    "/etc/systemd/system",
+    "/etc/rancher",
+    "/etc/crictl.yaml",
+    "/usr/local/bin/systemctl",
+    "/var/lib/containerd",
+    "/var/lib/rancher",
+    "/var/lib/kubelet",
+    "/opt",
+)
 
 _SETUP = r"""
 set -e
@@ -68,6 +80,20 @@ while os.read(0, 1):
 """
 
 
+_SYSTEMCTL = """#!/bin/sh
+[ "$1" = show ] || { echo "the stand-in for systemctl knows only show" >&2; exit 1; }
+for last; do :; done
+pid=$(pidof -s %(path)s) && state=active || { pid=0 state=inactive; }
+case $last in
+containerd.service)
+    printf '%%s\\n' Id=containerd.service LoadState=loaded ActiveState=$state FragmentPath=/etc/systemd/system/containerd.service DropInPaths= \\
+        'ExecStart={ path=%(path)s ; argv[]=%(command)s ; ignore_errors=no ; pid='$pid' ; code=(null) ; status=0/0 }' \\
+        KillMode=process NeedDaemonReload=no MainPID=$pid ;;
+*) printf '%%s\\n' "Id=$last" LoadState=not-found ActiveState=inactive MainPID=0 ;;
+esac
+"""
+
+
 class HostError(Exception):
     """The node could not be made, or a program in it did not do what the test bed needs."""
 
@@ -80,6 +106,7 @@ class ContainerdHost:
 
     def __init__(self, line: str, name: str | None = None) -> None:
         self.line = line
+        self._installed = ""
         self.name = name or f"node-{line.replace('.', '-')}"
         self._daemon: subprocess.Popen[bytes] | None = None
         self._others: list[subprocess.Popen[bytes]] = []
@@ -88,7 +115,7 @@ class ContainerdHost:
         self._init = self._unshare()
         self._pid = self._child_of(self._init.pid)
         self.root = pathlib.Path(f"/proc/{self._pid}/root")
-        self.install(tool(f"containerd-{line}"), "/usr/bin/containerd")
+        self.replace_binary(line)
 
     # the node itself -----------------------------------------------------------------------------------------------------------
 
@@ -130,7 +157,8 @@ class ContainerdHost:
                 self._init.kill()  # --kill-child: PID 1 of the node goes with it
                 self._init.wait()
         for process in [self._daemon, *self._others]:
-            if process:
+            if process and process.poll() is None:
+                process.kill()  # what it ran inside is gone; nsenter itself may be stopped
                 process.wait()
         for stream in (self._init.stdout, self._init.stderr):
             if stream:
@@ -175,18 +203,22 @@ class ContainerdHost:
     def replace_binary(self, line: str) -> None:
         """Upgrades containerd on disk to another line; the running daemon stays what it is."""
         self.install(tool(f"containerd-{line}"), "/usr/bin/containerd")
+        self._installed = line
 
     def reset(self, line: str | None = None) -> None:
-        """Stops everything and takes away what a test laid under the usual directories; with `line`, installs that containerd."""
+        """Stops everything, takes away what a test laid under the usual directories, and lays the containerd of the host's line.
+
+        With `line`, the host is of that line from now on.
+        """
         self.stop()
         for process in self._others:
             self._signal(process, signal.SIGKILL)
         self._others = []
         for directory in _WIPED:
             self._wipe(self.path(directory))
-        if line and line != self.line:
-            self.replace_binary(line)
-            self.line = line
+        self.line = line or self.line
+        if self._installed != self.line:
+            self.replace_binary(self.line)
 
     @staticmethod
     def _wipe(target: pathlib.Path) -> None:
@@ -208,9 +240,14 @@ class ContainerdHost:
         """Runs a command inside the node and returns its outcome; `env` adds to a plain environment (PATH and HOME)."""
         environment = {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8", **(env or {})}
         return subprocess.run(
-            self._enter(argv, directory), env=environment, timeout=timeout, input=input, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-            stdin=None if input is not None else subprocess.DEVNULL,
-        )  # fmt: skip
+            self._enter(argv, directory),
+            env=environment,
+            timeout=timeout,
+            input="" if input is None else input,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
 
     # the daemon ----------------------------------------------------------------------------------------------------------------
 
@@ -263,6 +300,17 @@ class ContainerdHost:
             self._signal(self._daemon, number)
         return self._daemon.returncode
 
+    def pause(self) -> None:
+        """Stops the daemon in its tracks (SIGSTOP): its socket accepts, nothing answers."""
+        os.kill(self.daemon_pid(), signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Lets a paused daemon go on; nsenter, which stops along with it, too."""
+        pid = self.daemon_pid()
+        assert self._daemon
+        os.kill(self._daemon.pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
+
     def stop(self) -> None:
         """Ends the daemon as systemd does; its socket file is taken away, as its end leaves it or not by release line."""
         self.kill(signal.SIGTERM)
@@ -287,9 +335,7 @@ class ContainerdHost:
     # the judge -----------------------------------------------------------------------------------------------------------------
 
     def _ask(self, *command: str, wait: float = 0, socket: str = SOCKET) -> dict[str, t.Any]:
-        done = subprocess.run(
-            [str(tool("cri-ask")), "--socket", str(self.path(socket)), "--wait", str(wait), *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        done = subprocess.run([str(tool("cri-ask")), "--socket", str(self.path(socket)), "--wait", str(wait), *command], capture_output=True, text=True)
         try:
             return json.loads(done.stdout)
         except ValueError:
@@ -321,12 +367,29 @@ class ContainerdHost:
         program = path or f"/usr/bin/{name}"
         self.install(tool("stand-in"), program)
         process = subprocess.Popen(
-            self._enter([program, *arguments]), env={"PATH": PATH}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            self._enter([program, *arguments]),
+            env={"PATH": PATH},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self._others.append(process)
         self._child_of(process.pid)
         return process
 
-    def kubelet(self, endpoint: str = f"unix://{SOCKET}", config: str = "/var/lib/kubelet/config.yaml", arguments: t.Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    def unit(self, argv: t.Sequence[str] = ("/usr/bin/containerd",)) -> None:
+        """Gives the node a unit containerd.service with this ExecStart, as `systemctl show` tells it.
+
+        A stand-in: there is no systemd, only a systemctl that knows this one command. Hosts with a real init are under test elsewhere.
+        """
+        self.path("/run/systemd/system").mkdir(parents=True, exist_ok=True)
+        command = " ".join(argv)
+        self.write("/etc/systemd/system/containerd.service", f"[Service]\nExecStart={command}\nKillMode=process\n")
+        self.install_script("/usr/local/bin/systemctl", _SYSTEMCTL % {"path": argv[0], "command": command})
+
+    def kubelet(
+        self, endpoint: str = f"unix://{SOCKET}", config: str = "/var/lib/kubelet/config.yaml", arguments: t.Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
         """Starts a stand-in for the kubelet: nothing but its name, executable and command line, which a collector reads."""
         return self.stand_in("kubelet", [f"--container-runtime-endpoint={endpoint}", f"--config={config}", *arguments])

@@ -3,6 +3,7 @@
 What this proves: nothing by itself. collect() runs as a process of its own inside the node's namespaces, by any interpreter, and hands the
 capture over as JSON; interpret() is the pure core in this process.
 """
+
 from __future__ import annotations
 
 import json

@@ -16,6 +16,7 @@ that decides its content: the package pins, or the module files, own sources, li
     python -m tests.testbed.tools fetch containerd-2.1 cri-ask
     python -m tests.testbed.tools path containerd-2.1
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -227,9 +228,7 @@ TOOLS: dict[str, DebianTool | GoTool] = {
         "usr/bin/python3.13",
         _PYTHON_LOADER_WRAPPER,
     ),
-    "crictl": GoTool(
-        "crictl", "sigs.k8s.io/cri-tools/cmd/crictl", "crictl", "sigs.k8s.io/cri-tools", stamps=("sigs.k8s.io/cri-tools/pkg/version.Version",)
-    ),
+    "crictl": GoTool("crictl", "sigs.k8s.io/cri-tools/cmd/crictl", "crictl", "sigs.k8s.io/cri-tools", stamps=("sigs.k8s.io/cri-tools/pkg/version.Version",)),
     "etcd": GoTool("etcd", "go.etcd.io/etcd/server/v3", "etcd", "go.etcd.io/etcd/server/v3"),
     "kube-apiserver": _kubernetes("kube-apiserver"),
     "kubectl": _kubernetes("kubectl"),
@@ -379,9 +378,7 @@ def _apt_options(suite: str) -> list[str]:
 
 
 def _apt_knows(options: list[str], package: Package) -> bool:
-    done = subprocess.run(
-        ["apt-cache", *options, "show", f"{package.name}={package.version}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    done = subprocess.run(["apt-cache", *options, "show", f"{package.name}={package.version}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return f"Version: {package.version}\n" in done.stdout
 
 

@@ -54,7 +54,8 @@ _HANDLER_TYPES: t.Dict[str, t.Any] = {
 class Down(t.NamedTuple):
     """Why the CRI plugin would not come up (LOADING: containerd stays active all the same)."""
 
-    #: disabled, default_missing, default_empty, mirrors, base_spec, snapshotter, legacy, devices_allowed, io_type
+    #: disabled, default_missing, default_empty, mirrors, base_spec, snapshotter, legacy, devices_allowed, io_type,
+    #: cgroup_writable
     kind: str
     message: str
     plugin: str = ""
@@ -101,10 +102,11 @@ def builtin_runc(rules: LineRules) -> Tree:
     return {"runtime_type": RUNC_V2, "options": {}}
 
 
-def resolve(load: Load, absent: t.Collection[str] = ()) -> Section:
+def resolve(load: Load, absent: t.Collection[str] = (), cgroup_version: t.Optional[int] = None) -> Section:
     """The CRI section of a load that was not refused.
 
     :param absent: paths that are known not to exist on the node.
+    :param cgroup_version: 1 or 2, None where it is not known.
     """
     rules = load.rules
     name = section_name(load)
@@ -117,7 +119,13 @@ def resolve(load: Load, absent: t.Collection[str] = ()) -> Section:
     default = written if isinstance(written, str) else "runc"
     if rules.legacy_runtimes and not refusal:
         default = _legacy(containerd, handlers, rules, default)
-    down = None if refusal else _down(load, body, containerd, handlers, default, frozenset(absent))
+    down = None
+    if refusal is None:
+        down = (
+            _down(load, body, containerd, handlers, default)
+            or _handler_conflicts(handlers, frozenset(absent), cgroup_version)
+            or _image_conflicts(load, body, containerd)
+        )
     return Section(name, body, handlers, default, written, down, refusal)
 
 
@@ -130,7 +138,7 @@ def _containerd_table(body: Tree, rules: LineRules) -> Tree:
 
 def _handlers(containerd: Tree, rules: LineRules) -> t.Dict[str, Tree]:
     written = field(containerd, "runtimes", rules)
-    tables = {name: body for name, body in written.items()} if isinstance(written, dict) else None
+    tables = dict(written) if isinstance(written, dict) else None
     handlers: t.Dict[str, Tree] = {}
     if tables is None or rules.builtin_runc != "dropped":
         handlers["runc"] = builtin_runc(rules)
@@ -200,7 +208,7 @@ def _has(tree: Tree, path: t.Tuple[str, ...]) -> bool:
 
 
 def _down(
-    load: Load, body: Tree, containerd: Tree, handlers: t.Dict[str, Tree], default: str, absent: t.FrozenSet[str]
+    load: Load, body: Tree, containerd: Tree, handlers: t.Dict[str, Tree], default: str
 ) -> t.Optional[Down]:
     disabled = _disabled(load)
     if disabled:
@@ -213,7 +221,7 @@ def _down(
     if default not in handlers:
         message = "no corresponding runtime configured in `containerd.runtimes` for default_runtime_name = %r" % default
         return Down("default_missing", message, handler=default, key="default_runtime_name")
-    return _handler_conflicts(load, handlers, absent) or _image_conflicts(load, body, containerd)
+    return None
 
 
 def _disabled(load: Load) -> str:
@@ -246,8 +254,13 @@ def _legacy_conflicts(
     return None
 
 
-def _handler_conflicts(load: Load, handlers: t.Dict[str, Tree], absent: t.FrozenSet[str]) -> t.Optional[Down]:
+def _handler_conflicts(
+    handlers: t.Dict[str, Tree], absent: t.FrozenSet[str], cgroup_version: t.Optional[int]
+) -> t.Optional[Down]:
     for name, handler in sorted(handlers.items()):
+        if handler.get("cgroup_writable") and cgroup_version == 1:
+            message = "runtime %s: `cgroup_writable` is only supported on cgroup v2" % name
+            return Down("cgroup_writable", message, handler=name, key="cgroup_writable")
         if handler.get("privileged_without_host_devices_all_devices_allowed") and not handler.get(
             "privileged_without_host_devices"
         ):

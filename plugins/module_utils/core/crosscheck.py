@@ -13,6 +13,7 @@ import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.blast_radius import blast_radius
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.explain import Hints, explain, typing_error
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.judged_node import JudgedNode, Runtime, read_node
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.notices import Fleet, loaded_handlers, notices_of
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy, parse_policy
@@ -22,7 +23,6 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime
     read_references,
     required_as_classes,
 )
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.verdict import (
     LACKING,
     VERDICTS,

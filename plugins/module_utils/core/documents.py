@@ -105,7 +105,7 @@ class Document:
         if not_utf8 is not None and "\ufffd" in text:
             self.error_line = text.count("\n", 0, text.index("\ufffd")) + 1
 
-    def renamed(self, path: str) -> "Document":
+    def renamed(self, path: str) -> Document:
         """The same text under another path (a symbolic link's)."""
         other = Document(path, self.text)
         other.tree, other.error, other.error_line = self.tree, self.error, self.error_line

@@ -22,6 +22,9 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors impor
 SCHEMA = 1
 #: A larger dump is refused: no real configuration comes near it.
 MAX_DUMP_BYTES = 10 * 1024 * 1024
+#: Keys of a handler that weaken or widen what its pods may do: the cross-check compares them between nodes.
+_FLAGS = ("privileged_without_host_devices", "privileged_without_host_devices_all_devices_allowed", "cgroup_writable")
+_LISTS = ("pod_annotations", "container_annotations")
 #: How much of the dump's stderr the facts repeat (lines, characters of each).
 _WARNINGS, _WARNING_LENGTH = 20, 400
 
@@ -78,7 +81,6 @@ def _current(situation: Situation, coming: _Next) -> t.Tuple[t.Mapping[str, Tabl
 
 def _with_options(situation: Situation) -> t.Mapping[str, Table]:
     """The loaded handlers; on 1.4, whose Status hides options, with those that the files give the same handler."""
-    assert situation.loaded is not None
     rules, section = situation.running or situation.rules, situation.section
     if rules is None or rules.shows_options or section is None:
         return situation.loaded.handlers
@@ -257,7 +259,8 @@ def _handler_facts(outcome: Outcome, situation: Situation) -> Table:
             "shim": verdict.shim or None,
             "options": handler.get("options") or {},
             "snapshotter": handler.get("snapshotter") or None,
-            "privileged_without_host_devices": bool(handler.get("privileged_without_host_devices")),
+            **{key: bool(handler.get(key)) for key in _FLAGS},
+            **{key: list(handler.get(key) or []) for key in _LISTS},
             "features": loaded.features.get(name) if loaded is not None else None,
             "usable": verdict.usable,
             "reason": verdict.reason,

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import entries, part, shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import (
     Taint,
     parse_selector,
     parse_taints,
-    yaml_kind,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
@@ -77,7 +77,7 @@ def read_node(raw: t.Any, index: int) -> JudgedNode:
         raise RuntimeGateError(f"{where} has no name")
     for key in raw:
         if key not in _SHORT_KEYS:
-            raise RuntimeGateError(f"node {name} has the unknown key {key!r}{did_you_mean(str(key), _SHORT_KEYS)}")
+            raise RuntimeGateError(f"node {name} has the unknown key {shown(key)}{did_you_mean(str(key), _SHORT_KEYS)}")
     labels = parse_selector(raw.get("labels"), f"node {name}: labels")
     taints = parse_taints(raw.get("taints"), f"node {name}: taints")
     return JudgedNode(
@@ -87,7 +87,7 @@ def read_node(raw: t.Any, index: int) -> JudgedNode:
         taints=taints,
         kind=_kind(labels, taints, None),
         runtime=read_runtime(raw.get("runtime"), name),
-        pending=frozenset(raw.get("pending") or ()),
+        pending=_names(raw, "pending", name),
     )
 
 
@@ -116,9 +116,9 @@ def read_runtime(raw: t.Any, node: str) -> Runtime:
 def _facts(raw: t.Mapping[str, t.Any], node: str) -> Runtime:
     schema = raw.get("schema", FACTS_SCHEMA)
     if schema != FACTS_SCHEMA:
-        raise RuntimeGateError(f"node {node}: its runtime facts have schema {schema!r}; this version reads {FACTS_SCHEMA}")
+        raise RuntimeGateError(f"node {node}: its runtime facts have schema {shown(schema)}; this version reads {FACTS_SCHEMA}")
     common = {
-        "faults": raw.get("faults") or (),
+        "faults": entries(raw, "faults", f"node {node}: runtime"),
         "engine": raw.get("engine"),
         "version": raw.get("version"),
         "collected_at": raw.get("collected_at"),
@@ -127,16 +127,16 @@ def _facts(raw: t.Mapping[str, t.Any], node: str) -> Runtime:
     if raw.get("serves_kubelet") is False:
         return Runtime(why_unknown=f"the facts are of a {raw.get('engine') or 'runtime'} that its kubelet does not use", **common)
     # Facts that were cut to what a judgement needs may have lost their layers; the two lists then speak for themselves.
-    following = (raw["layers"].get("next") or {}).get("available") if raw.get("layers") else "restart_gains" in raw
-    known = bool(following)
+    following = part(raw, "layers", "next", where=f"node {node}: runtime")
+    known = bool(following.get("available")) if raw.get("layers") else "restart_gains" in raw
     runtime = Runtime(
         evidence=raw.get("evidence") or "none",
         cri_ready=raw.get("cri_ready"),
         explicit=bool(raw.get("explicit")),
         handlers=_handlers(raw["handlers"], node),
         default_handler=raw.get("default_handler"),
-        gains=frozenset(raw.get("restart_gains") or ()) if known else None,
-        loses=frozenset(raw.get("restart_loses") or ()) if known else None,
+        gains=_names(raw, "restart_gains", node) if known else None,
+        loses=_names(raw, "restart_loses", node) if known else None,
         **common,
     )
     if runtime.cri_ready is None and runtime.evidence == "none":
@@ -153,46 +153,55 @@ def _why_unasked(runtime: Runtime) -> str:
 def _handlers(raw: t.Any, node: str) -> dict[str, t.Mapping[str, t.Any]]:
     """Names to details. CRI's nameless entry (the default) is no handler."""
     if isinstance(raw, t.Mapping):
-        return {name: info or {} for name, info in raw.items() if name}
+        return {name: part(raw, name, where=f"node {node}: runtime.handlers") for name in raw if name}
     if isinstance(raw, (list, tuple)) and all(isinstance(name, str) for name in raw):
         return {name: {} for name in raw if name}
     raise RuntimeGateError(f"node {node}: runtime.handlers is neither a mapping nor a list of names")
 
 
+def _names(raw: t.Mapping[str, t.Any], key: str, node: str) -> frozenset[str]:
+    value = raw.get(key) or ()
+    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
+        raise RuntimeGateError(f"node {node}: {key} is no list of names")
+    return frozenset(value)
+
+
 def _node_object(raw: t.Mapping[str, t.Any], where: str) -> JudgedNode:
     """A Node of the API. A key runtime beside its own fields holds what was read on the node and then wins."""
     if raw.get("kind", "Node") != "Node":
-        raise RuntimeGateError(f"{where} is of kind {raw.get('kind')!r}, not Node")
-    name = (raw.get("metadata") or {}).get("name")
+        raise RuntimeGateError(f"{where} is of kind {shown(raw.get('kind'))}, not Node")
+    metadata = part(raw, "metadata", where=where)
+    name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise RuntimeGateError(f"{where} is a Node without metadata.name")
-    info = (raw.get("status") or {}).get("nodeInfo") or {}
-    labels = parse_selector(raw["metadata"].get("labels"), f"node {name}: labels")
-    taints = parse_taints((raw.get("spec") or {}).get("taints"), f"node {name}: taints")
+    where = f"node {name}"
+    info = part(raw, "status", "nodeInfo", where=where)
+    labels = parse_selector(metadata.get("labels"), f"{where}: labels")
+    taints = parse_taints(part(raw, "spec", where=where).get("taints"), f"{where}: taints")
     return JudgedNode(
         name=name,
         labels=labels,
         labels_complete=True,
         taints=taints,
         kind=_kind(labels, taints, info.get("operatingSystem")),
-        runtime=read_runtime(raw["runtime"], name) if raw.get("runtime") else _api_runtime(raw, info),
-        pending=frozenset(raw.get("pending") or ()),
+        runtime=read_runtime(raw["runtime"], name) if raw.get("runtime") else _api_runtime(raw, info, where),
+        pending=_names(raw, "pending", name),
     )
 
 
-def _api_runtime(raw: t.Mapping[str, t.Any], info: t.Mapping[str, t.Any]) -> Runtime:
+def _api_runtime(raw: t.Mapping[str, t.Any], info: t.Mapping[str, t.Any], where: str) -> Runtime:
     """status.runtimeHandlers: a late copy of what CRI reports. Absent or empty is no evidence of absence: containerd
     1.x reports nothing, and API servers before 1.31 strip the field."""
-    engine, _colon, version = (info.get("containerRuntimeVersion") or "").partition("://")
-    entries = (raw.get("status") or {}).get("runtimeHandlers")
-    if not entries:
+    engine, _colon, version = str(info.get("containerRuntimeVersion") or "").partition("://")
+    reported = entries(part(raw, "status", where=where), "runtimeHandlers", where)
+    if not reported:
         return Runtime(
             engine=engine or None,
             version=version or None,
             why_unknown="it was not read on the node, and its status has no runtimeHandlers"
             " (containerd before 2.0 and Kubernetes before 1.31 do not fill them)",
         )
-    handlers = {entry["name"]: {"features": entry.get("features")} for entry in entries if entry.get("name")}
+    handlers = {str(entry["name"]): {"features": entry.get("features")} for entry in reported if entry.get("name")}
     return Runtime(evidence="api", cri_ready=True, handlers=handlers, engine=engine or None, version=version or None)
 
 

@@ -84,6 +84,10 @@ _TOP_LEVEL_TYPES: t.Dict[str, t.Any] = {
 }
 
 
+#: logrus.ParseLevel; the daemon ends at another one.
+_LOG_LEVELS = frozenset(["", "trace", "debug", "info", "warn", "warning", "error", "fatal", "panic"])
+
+
 class Refusal(t.NamedTuple):
     """Why the daemon does not start with these files."""
 
@@ -127,7 +131,7 @@ class Files:
         self.hidden.update(node.get("unreadable") or {})
         self.hidden.update(node.get("withheld") or {})
         self.links: t.Dict[str, str] = dict(node.get("links") or {})
-        self.directories = set(node.get("directories") or [])
+        self.directories = set(node.get("directories") or []) | _parents(list(self.documents) + list(self.hidden))
         self.times: t.Dict[str, t.Any] = dict(node.get("files") or {})
 
     def known(self) -> t.Set[str]:
@@ -153,6 +157,17 @@ class Files:
             behind = self.documents.get(self.target(path))
             found = behind.renamed(path) if behind is not None else None
         return found
+
+
+def _parents(paths: t.Iterable[str]) -> t.Set[str]:
+    """Every directory above these paths: a recording has files only, and an import may name their directory."""
+    found: t.Set[str] = set()
+    for path in paths:
+        path = posixpath.dirname(path)
+        while path not in ("", "/") and path not in found:
+            found.add(path)
+            path = posixpath.dirname(path)
+    return found
 
 
 class Load:
@@ -314,6 +329,14 @@ def _shape(document: Document, rules: LineRules) -> t.Optional[Refusal]:
         if wrong:
             said = "%s must be %s" % (name, _KIND_NAMES[kind])
             return Refusal("wrong_type", document.path, document.line_of((key,)), said, key=key)
+    if rules.modern and (field(tree, "version", rules) or 0) < 0:
+        said = "version must not be negative (containerd panics)"
+        return Refusal("wrong_type", document.path, document.line_of(("version",)), said, key="version")
+    level = field(field(tree, "debug", rules) or {}, "level", rules)
+    if isinstance(level, str) and level.lower() not in _LOG_LEVELS:
+        said = "%r is no log level" % level
+        line = document.line_of(("debug", "level"))
+        return Refusal("wrong_type", document.path, line, said, table="debug", key="level")
     plugins = field(tree, "plugins", rules) or {}
     for plugin, body in plugins.items():
         if not isinstance(body, dict) and not rules.modern:
@@ -494,7 +517,7 @@ def has_proxy_type(entry: t.Any) -> bool:
 def _untyped_proxy(load: Load) -> t.Optional[Refusal]:
     for name, entry in load.proxy_plugins.items():
         if not has_proxy_type(entry):
-            document = _containing(load, lambda doc: name in (field(doc.tree or {}, "proxy_plugins", load.rules) or {}))
+            document = _containing(load, "proxy_plugins", name)
             path = ("proxy_plugins", name)
             message = "proxy plugin %s has no valid type" % name
             return Refusal("proxy", document.path, document.line_of(path), message, table=toml_key(path), key=name)
@@ -533,14 +556,14 @@ def _is_plugin_uri(uri: str, rules: LineRules) -> bool:
 def _bad_uri(load: Load, key: str, good: t.Callable[[str], bool]) -> t.Optional[Refusal]:
     for uri in load.disabled:
         if not good(uri):
-            document = _containing(load, lambda doc: uri in (field(doc.tree or {}, key, load.rules) or []))
+            document = _containing(load, key, uri)
             message = "invalid disabled plugin URI %r expect io.containerd.x.vx" % uri
             return Refusal("disabled_uri", document.path, document.line_of((key,)), message, key=key, value=uri)
     return None
 
 
 def _plugin_refusal(load: Load, name: str) -> Refusal:
-    document = _containing(load, lambda doc: name in (field(doc.tree or {}, "plugins", load.rules) or {}))
+    document = _containing(load, "plugins", name)
     line = document.line_of(("plugins", name))
     if not line or line == document.line_of(("plugins",)):
         line = _first_line_below(document, name) or line
@@ -559,8 +582,10 @@ def _stating_version(load: Load) -> Document:
     return stating[-1] if stating else load.order[-1]
 
 
-def _containing(load: Load, holds: t.Callable[[Document], bool]) -> Document:
-    return next((document for document in reversed(load.order) if holds(document)), load.order[-1])
+def _containing(load: Load, key: str, item: str) -> Document:
+    """The last file whose top-level list or table of this name has the item."""
+    holding = [document for document in load.order if item in (field(document.tree or {}, key, load.rules) or ())]
+    return (holding or load.order)[-1]
 
 
 __all__ = (

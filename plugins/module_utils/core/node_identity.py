@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import part
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 
 
@@ -35,7 +36,7 @@ def identify(
     Raises RuntimeGateError when nothing gives a name.
     """
     identity = identity or {}
-    by_name = {node["metadata"]["name"]: node for node in nodes}
+    by_name = {str(part(node, "metadata", where="a node").get("name")): node for node in nodes}
     signs = [sign for sign in _signs(identity, by_name, node_name) if sign[1]]
     if not signs:
         raise RuntimeGateError(
@@ -57,7 +58,7 @@ def _signs(
 ) -> list[tuple[str, str | None, str]]:
     """Every sign of a name, the strongest first: (source, name or None, sentence)."""
     override, login = identity.get("kubelet_hostname_override"), identity.get("kubelet_node_name")
-    hostname = (identity.get("hostname") or "").strip().lower() or None
+    hostname = str(identity.get("hostname") or "").strip().lower() or None
     boot, machine = identity.get("boot_id"), identity.get("machine_id")
     return [
         ("variable", node_name or None, f"runtime_gate_node_name says {node_name}"),
@@ -77,7 +78,7 @@ def _unique(by_name: t.Mapping[str, t.Mapping[str, t.Any]], key: str, value: t.A
     found = [
         name
         for name, node in by_name.items()
-        if _plain(((node.get("status") or {}).get("nodeInfo") or {}).get(key) or "") == wanted
+        if _plain(part(node, "status", "nodeInfo", where=f"node {name}").get(key) or "") == wanted
     ]
     return found[0] if len(found) == 1 else None
 

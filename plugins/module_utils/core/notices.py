@@ -135,13 +135,13 @@ def _no_nodes(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
 
 def _not_judged_kinds(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     kinds = (
-        ("windows", "runs Windows, whose handlers (runhcs-…) this check does not know"),
-        ("virtual", "is virtual: no container runtime of its own stands behind it"),
+        ("windows", "Windows nodes, whose handlers this check does not know"),
+        ("virtual", "virtual nodes, behind which no container runtime of their own stands"),
     )
     for kind, why in kinds:
         names = [node.name for node in fleet.nodes if node.kind == kind]
         if names:
-            yield _notice(f"{kind}_nodes", "info", f"{len(names)} nodes not judged, each {why}: {_some(names)}", nodes=names)
+            yield _notice(f"{kind}_nodes", "info", f"not judged, {why} ({len(names)}): {_some(names)}", nodes=names)
 
 
 def _policy_names_strangers(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
@@ -174,19 +174,18 @@ def _unscoped(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     names = [entry.name for entry in fleet.classes if entry.scope is None and entry.mode != "skip" and entry.name]
     skipped = [entry for entry in fleet.classes if entry.scope is None and entry.mode == "skip" and entry.name]
     if names:
-        example = next(entry for entry in fleet.classes if entry.name == names[0])
+        example = {entry.name: entry for entry in fleet.classes}[names[0]]
         yield _notice(
             "unscoped_classes",
             "info",
-            f"{len(names)} RuntimeClasses have no scheduling, so they ask every node: {_some(names)}",
+            f"RuntimeClasses without scheduling ask every node ({len(names)}): {_some(names)}",
             f"Give them scheduling.nodeSelector, or scope them here: {scoping_line(example, Hints())}",
         )
     if skipped:
         yield _notice(
             "classes_not_judged",
             "info",
-            f"{len(skipped)} RuntimeClasses without scheduling are not judged ({skipped[0].why}):"
-            f" {_some(str(entry.name) for entry in skipped)}",
+            f"RuntimeClasses that are not judged ({len(skipped)}; {skipped[0].why}): {_some(str(entry.name) for entry in skipped)}",
         )
 
 
@@ -430,9 +429,10 @@ def _option(info: t.Mapping[str, t.Any], key: str) -> t.Any:
 
 
 def _differs(handler: str, values: t.Mapping[t.Any, list[str]], keys: tuple[str, ...], severity: str) -> dict[str, t.Any]:
+    unequal = [len({value[index] for value in values}) > 1 for index in range(len(keys))]
     said = []
     for value, nodes in sorted(values.items(), key=lambda pair: (-len(pair[1]), str(pair[0]))):
-        shown = ", ".join(f"{key} {part if part is not None else 'unset'}" for key, part in zip(keys, value))
+        shown = ", ".join(f"{key} {part if part is not None else 'unset'}" for key, part, tell in zip(keys, value, unequal) if tell)
         said.append(f"{shown} on {_some(nodes)}")
     what = "means different things" if severity == "warning" else "lies in different places"
     return _notice(
@@ -454,8 +454,8 @@ def _references_nothing(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
             yield _notice(
                 "workload_class_unknown",
                 "warning",
-                f"{count} workloads name RuntimeClass {name}, which does not exist{did_you_mean(name, known)}; admission"
-                " rejects their pods",
+                f"RuntimeClass {name} does not exist, but workloads name it ({count}){did_you_mean(name, known)}; admission rejects"
+                " their pods",
                 f"Create RuntimeClass {name}, or correct runtimeClassName.",
             )
 
@@ -466,8 +466,8 @@ def _api_evidence(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
         yield _notice(
             "evidence_api",
             "info",
-            f"{len(names)} nodes are judged by the status of their Node object, which is a late copy of what CRI reports and does"
-            " not show whether a handler is usable or survives a restart",
+            f"judged by the status of the Node object alone ({len(names)}): {_some(names)}; it is a late copy of what CRI reports and"
+            " does not show whether a handler is usable or survives a restart",
             nodes=names,
         )
 

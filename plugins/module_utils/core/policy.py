@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import (
     Toleration,
     parse_selector,
     parse_tolerations,
-    yaml_kind,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
@@ -67,7 +67,7 @@ def parse_policy(raw: t.Any) -> Policy:
     for key, value in raw.items():
         if key not in _KEYS:
             raise RuntimeGateError(
-                f"policy has the unknown key {key!r}{did_you_mean(str(key), _KEYS)} (known: {', '.join(_KEYS)})"
+                f"policy has the unknown key {shown(key)}{did_you_mean(str(key), _KEYS)} (known: {', '.join(_KEYS)})"
             )
         values[key] = _KEYS[key](value, f"policy: {key}")
     return Policy(**values)
@@ -80,10 +80,10 @@ def needs_workloads(raw: t.Any) -> bool:
 
 def _names(value: t.Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
-        raise RuntimeGateError(f"{where} is {value!r}, not a list of names")
+        raise RuntimeGateError(f"{where} is {shown(value)}, not a list of names")
     for entry in value:
         if not isinstance(entry, str) or not entry:
-            raise RuntimeGateError(f"{where} has the entry {entry!r}, which is no name")
+            raise RuntimeGateError(f"{where} has the entry {shown(entry)}, which is no name")
     return tuple(dict.fromkeys(value))
 
 
@@ -101,11 +101,11 @@ def _set_or_anything(value: t.Any, where: str) -> frozenset[str] | None:
 
 def _selectors(value: t.Any, where: str) -> dict[str, dict[str, str]]:
     if not isinstance(value, t.Mapping):
-        raise RuntimeGateError(f"{where} is {value!r}, not a mapping of RuntimeClass names to labels")
+        raise RuntimeGateError(f"{where} is {shown(value)}, not a mapping of RuntimeClass names to labels")
     for name, labels in value.items():
         if not isinstance(labels, t.Mapping):
             raise RuntimeGateError(
-                f"{where}: {name} is {labels!r}, not a mapping of labels; write {{CLASS: {{KEY: \"VALUE\"}}}}"
+                f"{where}: {name} is {shown(labels)}, not a mapping of labels; write {{CLASS: {{KEY: \"VALUE\"}}}}"
                 " (an empty mapping means every node)"
             )
     return {name: parse_selector(labels, f"{where}: {name}") for name, labels in value.items()}
@@ -115,7 +115,7 @@ def _one_of(*words: str) -> t.Callable[[t.Any, str], str]:
     def check(value: t.Any, where: str) -> str:
         if value not in words:
             raise RuntimeGateError(
-                f"{where} is {value!r}; it takes one of {', '.join(words)}{did_you_mean(str(value), words)}"
+                f"{where} is {shown(value)}; it takes one of {', '.join(words)}{did_you_mean(str(value), words)}"
             )
         return t.cast(str, value)
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import part, shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import (
     Toleration,
     check_handler,
     parse_selector,
     parse_tolerations,
-    yaml_kind,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
@@ -55,30 +55,38 @@ def read_references(workloads: t.Iterable[t.Any] | None) -> References | None:
     that is no mapping."""
     if workloads is None:
         return None
+    if not isinstance(workloads, (list, tuple)):
+        raise RuntimeGateError(f"workloads is {yaml_kind(workloads)}, not a list")
     found = References({}, {})
     for index, workload in enumerate(workloads):
         if not isinstance(workload, t.Mapping):
             raise RuntimeGateError(f"workloads[{index}] is {yaml_kind(workload)}, not a Kubernetes object")
-        spec = _pod_spec(workload)
-        named = spec.get("runtimeClassName")
-        if workload.get("kind") == "Pod" and (workload.get("status") or {}).get("phase") in _OVER:
-            continue
-        if named:
-            found.by_class[named] = found.by_class.get(named, 0) + 1
-        elif workload.get("kind") == "Pod" and spec.get("nodeName"):
-            meta = workload.get("metadata") or {}
-            name = f"{meta.get('namespace') or 'default'}/{meta.get('name')}"
-            found.default_pods.setdefault(spec["nodeName"], []).append(name)
+        _count(workload, f"workloads[{index}]", found)
     return found
 
 
-def _pod_spec(workload: t.Mapping[str, t.Any]) -> t.Mapping[str, t.Any]:
+def _count(workload: t.Mapping[str, t.Any], where: str, found: References) -> None:
+    is_pod = workload.get("kind") == "Pod"
+    if is_pod and part(workload, "status", where=where).get("phase") in _OVER:
+        return
+    spec = _pod_spec(workload, where)
+    named, node = spec.get("runtimeClassName"), spec.get("nodeName")
+    if named:
+        found.by_class[str(named)] = found.by_class.get(str(named), 0) + 1
+    elif is_pod and node:
+        meta = part(workload, "metadata", where=where)
+        name = f"{meta.get('namespace') or 'default'}/{meta.get('name')}"
+        found.default_pods.setdefault(str(node), []).append(name)
+
+
+def _pod_spec(workload: t.Mapping[str, t.Any], where: str) -> t.Mapping[str, t.Any]:
     """The pod spec in a Pod, a PodTemplate, a CronJob, or anything that has spec.template (Deployment, Job, …)."""
-    spec = workload.get("spec") or {}
+    if workload.get("kind") == "PodTemplate":
+        return part(workload, "template", "spec", where=where)
     if workload.get("kind") == "CronJob":
-        spec = (spec.get("jobTemplate") or {}).get("spec") or {}
-    template = workload.get("template") if workload.get("kind") == "PodTemplate" else spec.get("template")
-    return (template.get("spec") or {}) if isinstance(template, t.Mapping) else spec
+        return part(workload, "spec", "jobTemplate", "spec", "template", "spec", where=where)
+    spec = part(workload, "spec", where=where)
+    return part(spec, "template", "spec", where=where) if "template" in spec else spec
 
 
 def read_classes(raw: t.Any, policy: Policy, references: References | None) -> list[JudgedClass]:
@@ -132,17 +140,17 @@ def _fields(raw: t.Any, where: str) -> tuple[str, t.Any, t.Any]:
     if not isinstance(raw, t.Mapping):
         raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a RuntimeClass")
     if raw.get("kind", "RuntimeClass") != "RuntimeClass":
-        raise RuntimeGateError(f"{where} is of kind {raw['kind']!r}, not RuntimeClass")
+        raise RuntimeGateError(f"{where} is of kind {shown(raw['kind'])}, not RuntimeClass")
     whole = "metadata" in raw
-    name = (raw["metadata"] or {}).get("name") if whole else raw.get("name")
+    name = (part(raw, "metadata", where=where) if whole else raw).get("name")
     if not isinstance(name, str) or not name:
         raise RuntimeGateError(f"{where} has no name")
     if not whole:
         for key in raw:
             if key not in _SHORT_KEYS and key not in ("kind", "apiVersion"):
-                raise RuntimeGateError(f"{where} ({name}) has the unknown key {key!r}{did_you_mean(str(key), _SHORT_KEYS)}")
+                raise RuntimeGateError(f"{where} ({name}) has the unknown key {shown(key)}{did_you_mean(str(key), _SHORT_KEYS)}")
     if raw.get("apiVersion") == "node.k8s.io/v1alpha1":
-        spec = raw.get("spec") or {}
+        spec = part(raw, "spec", where=where)
         return name, spec.get("runtimeHandler"), spec.get("scheduling")
     return name, raw.get("handler"), raw.get("scheduling")
 

@@ -18,6 +18,7 @@ import functools
 import re
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 
@@ -136,7 +137,7 @@ def check_handler(handler: t.Any, where: str) -> str:
         raise RuntimeGateError(f"{where} has no handler; a RuntimeClass must name the handler of the node's runtime")
     if not isinstance(handler, str) or not _DNS_LABEL.match(handler):
         raise RuntimeGateError(
-            f"{where} has the handler {handler!r}, which the API server refuses: it must be a string of at most 63"
+            f"{where} has the handler {shown(handler)}, which the API server refuses: it must be a string of at most 63"
             " lower-case letters, digits and dashes (a DNS label)"
         )
     return handler
@@ -166,12 +167,12 @@ def _toleration(raw: t.Any, where: str) -> Toleration:
     known = ("key", "operator", "value", "effect", "tolerationSeconds")
     for name in raw:
         if name not in known:
-            raise RuntimeGateError(f"{where} has the unknown key {name!r}{did_you_mean(str(name), known)}")
+            raise RuntimeGateError(f"{where} has the unknown key {shown(name)}{did_you_mean(str(name), known)}")
     key, value = raw.get("key") or "", raw.get("value")
     operator, effect = raw.get("operator") or "Equal", raw.get("effect") or ""
     if operator not in OPERATORS:
         raise RuntimeGateError(
-            f"{where} has the operator {operator!r}; Kubernetes knows {', '.join(OPERATORS)}{did_you_mean(str(operator), OPERATORS)}"
+            f"{where} has the operator {shown(operator)}; Kubernetes knows {', '.join(OPERATORS)}{did_you_mean(str(operator), OPERATORS)}"
         )
     if key:
         _label_key(key, where)
@@ -180,10 +181,10 @@ def _toleration(raw: t.Any, where: str) -> Toleration:
         raise RuntimeGateError(f"{where} has no key; without a key the operator must be Exists (it then tolerates everything)")
     if operator == "Exists" and value not in (None, ""):
         # [api] "If the operator is Exists, the value should be empty", enforced by the API server.
-        raise RuntimeGateError(f"{where} has the operator Exists and the value {value!r}; the API server refuses the pair")
+        raise RuntimeGateError(f"{where} has the operator Exists and the value {shown(value)}; the API server refuses the pair")
     text = "" if value is None else _label_value(value, key, where)
     if operator in ("Lt", "Gt") and not _int64(text):
-        raise RuntimeGateError(f"{where} has the operator {operator} and the value {text!r}, which is no integer")
+        raise RuntimeGateError(f"{where} has the operator {operator} and the value {shown(text)}, which is no integer")
     return Toleration(key, operator, text, _effect(effect, where, (*EFFECTS, "")))
 
 
@@ -191,7 +192,7 @@ def _taint(raw: t.Any, where: str) -> Taint:
     if isinstance(raw, str):
         head, colon, effect = raw.rpartition(":")
         if not colon:
-            raise RuntimeGateError(f"{where} is {raw!r}, not a taint; write it as KEY=VALUE:EFFECT")
+            raise RuntimeGateError(f"{where} is {shown(raw)}, not a taint; write it as KEY=VALUE:EFFECT")
         key, _equals, value = head.partition("=")
         raw = {"key": key, "value": value, "effect": effect}
     if not isinstance(raw, t.Mapping) or not raw.get("key"):
@@ -203,7 +204,7 @@ def _taint(raw: t.Any, where: str) -> Taint:
 def _effect(effect: t.Any, where: str, known: tuple[str, ...]) -> str:
     if effect not in known:
         raise RuntimeGateError(
-            f"{where} has the effect {effect!r}; Kubernetes knows {', '.join(EFFECTS)}{did_you_mean(str(effect), EFFECTS)}"
+            f"{where} has the effect {shown(effect)}; Kubernetes knows {', '.join(EFFECTS)}{did_you_mean(str(effect), EFFECTS)}"
         )
     return t.cast(str, effect)
 
@@ -212,19 +213,19 @@ def _label_key(key: t.Any, where: str) -> str:
     """[label] An optional prefix and a name, separated by a slash."""
     if isinstance(key, str) and _is_label_key(key):
         return key
-    raise RuntimeGateError(f"{where} has {key!r}, which is no label key: [PREFIX/]NAME, with a DNS name before the slash")
+    raise RuntimeGateError(f"{where} has {shown(key)}, which is no label key: [PREFIX/]NAME, with a DNS name before the slash")
 
 
 def _label_value(value: t.Any, key: t.Any, where: str) -> str:
     if isinstance(value, (bool, int, float)):
         raise RuntimeGateError(
-            f"{where} gives {key!r} the value {value!r}, which is {yaml_kind(value)} and no string; write it in quotes"
+            f"{where} gives {shown(key)} the value {shown(value)}, which is {yaml_kind(value)} and no string; write it in quotes"
             f" ({key}: \"{str(value).lower()}\")"
         )
     if isinstance(value, str) and _is_label_value(value):
         return value
     raise RuntimeGateError(
-        f"{where} gives {key!r} the value {value!r}, which is no label value: at most 63 letters, digits, '-', '_' and '.',"
+        f"{where} gives {shown(key)} the value {shown(value)}, which is no label value: at most 63 letters, digits, '-', '_' and '.',"
         " beginning and ending with a letter or digit"
     )
 
@@ -247,14 +248,3 @@ def _list(raw: t.Any, where: str) -> t.Sequence[t.Any]:
     if not isinstance(raw, (list, tuple)):
         raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a list")
     return raw
-
-
-def yaml_kind(value: t.Any) -> str:
-    """What a value of an input is, in words of YAML: "a list", "a boolean", …"""
-    names = ((bool, "a boolean"), (int, "a number"), (float, "a number"), (str, "a string"), (list, "a list"))
-    if value is None:
-        return "empty"
-    for kind, name in names:
-        if isinstance(value, kind):
-            return name
-    return "a mapping" if isinstance(value, t.Mapping) else "not a value that YAML has"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import posixpath
 import re
 import typing as t
@@ -77,6 +78,13 @@ class Situation:
         self.load = self.start(rules)
         self.section = self.section_of(self.load)
 
+    def at(self, rules: LineRules) -> Situation:
+        """The same node as if its next start ran another release."""
+        other = copy.copy(self)
+        other.rules = rules
+        other._simulate(rules)
+        return other
+
     def start(self, rules: LineRules) -> Load:
         """A simulated start of any release with this node's files."""
         explicit = self.root != DEFAULT_CONFIG or _names_config(self.node.get("cmdline") or "")
@@ -87,7 +95,7 @@ class Situation:
         """The CRI part of a start; None where there is none to speak of."""
         if load.refusal is not None or load.undetermined is not None:
             return None
-        section = cri_section.resolve(load, self.absent)
+        section = cri_section.resolve(load, self.absent, self.node.get("cgroup_version"))
         if section.refusal is not None:
             load.refusal = section.refusal
             return None

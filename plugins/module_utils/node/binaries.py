@@ -15,6 +15,7 @@ import typing as t
 
 _VALUE = r"""["']?\s*[=:]\s*(?:"((?:[^"\\\n]|\\.)*)"|'([^'\n]*)')"""
 _RUNTIME_TYPE = re.compile(r"runtime_?type" + _VALUE, re.IGNORECASE)
+_BASE_SPEC = re.compile(r"""base_runtime_spec["']?\s*=\s*(?:"([^"\n]+)"|'([^'\n]+)')""")
 _BINARY = re.compile(r"(?:binary_?name|runtime_?path|runtime_engine)" + _VALUE, re.IGNORECASE)
 _MAX_BINARIES = 500
 #: What a runc-type handler runs when it names no binary.
@@ -45,6 +46,12 @@ def wanted(texts: t.Iterable[str]) -> t.List[str]:
         found.update(double or single for double, single in _BINARY.findall(text))
     names = sorted(name for name in found if name and (name.startswith("/") or "/" not in name))
     return names[:_MAX_BINARIES]
+
+
+def base_specs(texts: t.Iterable[str]) -> t.List[str]:
+    """Absolute paths of the OCI specs that handlers are based on (containerd reads each of them when it starts)."""
+    found = {double or single for text in texts for double, single in _BASE_SPEC.findall(text)}
+    return sorted(path for path in found if path.startswith("/"))[:_MAX_BINARIES]
 
 
 def look_up(

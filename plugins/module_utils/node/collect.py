@@ -16,6 +16,7 @@ import shlex
 import shutil
 import socket
 import time
+import traceback
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import (
@@ -60,9 +61,15 @@ def collect(options: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
         try:
             step()
         except Exception as error:  # pylint: disable=broad-except
-            # Whatever a strange node does: what was collected so far must come back, with the reason.
-            collector.problem("%s: %s: %s" % (step.__name__, type(error).__name__, error))
+            # Whatever a strange node does: what was collected so far must come back. The text of an unforeseen error may
+            # quote what it stumbled over, so only its kind and place are told.
+            collector.problem("%s: %s in %s" % (step.__name__, type(error).__name__, _place(error)))
     return collector.capture()
+
+
+def _place(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return "%s:%s" % (os.path.basename(frames[-1].filename), frames[-1].lineno) if frames else "an unknown place"
 
 
 def _iso(seconds: float) -> str:
@@ -111,6 +118,7 @@ class _Collector:
                     "hostname": socket.gethostname(),
                     "boot_id": _first_line("/proc/sys/kernel/random/boot_id"),
                     "machine_id": _first_line("/etc/machine-id"),
+                    "cgroup_version": 2 if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else 1,
                     "os": platform.system().lower(),
                     "arch": _ARCHITECTURES.get(platform.machine(), platform.machine()),
                 }
@@ -219,7 +227,10 @@ class _Collector:
         runtime = self._runtime
         if not runtime or not runtime.exe:
             return
-        self._note_version("version", self._command(["--version"]))
+        try:
+            self._note_version("version", self._command(["--version"]))
+        except commands.CommandFailed as error:
+            self.problem("the version is not known: %s" % error)
         if not runtime.process:
             return
         next_exe, next_config = self._after_restart(runtime)
@@ -257,7 +268,8 @@ class _Collector:
     def _command(self, arguments: t.List[str]) -> commands.Output:
         """Run the very executable that runs (or the installed one), in the daemon's mount namespace and directory."""
         runtime = self._runtime
-        assert runtime is not None and runtime.exe is not None
+        if runtime is None or runtime.exe is None:
+            raise commands.CommandFailed("no executable of the runtime is known")
         process = runtime.process
         if not process:
             return commands.run([runtime.exe] + arguments, self._timeout)
@@ -361,13 +373,15 @@ class _Collector:
         texts.append(json.dumps(self._info))
         texts.append(self._dump.stdout.decode("utf-8", "replace") if self._dump else "")
         process = runtime.process if runtime else None
+        root = process.root if process else ""
+        self._files.absent.update(path for path in binaries.base_specs(texts) if not os.path.exists(root + path))
         path = process.environment().get("PATH") if process else os.environ.get("PATH")
         self._node["binaries"] = binaries.look_up(
             binaries.wanted(texts),
             path,
             runtime.exe if runtime else None,
             process.cwd if process else None,
-            process.root if process else "",
+            root,
         )
 
     # ---- assembly: nothing unmasked passes here

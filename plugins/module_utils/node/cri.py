@@ -69,8 +69,7 @@ def ask(path: str, timeout: float) -> Answer:
             # Status is what counts; a daemon that stops between the two calls has still given it.
             name = number = ""
         return Answer(api_version, name, number, info)
-    assert unknown is not None
-    raise unknown
+    raise unknown or grpc_unary.GrpcStatus(grpc_unary.UNIMPLEMENTED, "unknown service")
 
 
 def _left(deadline: float, timeout: float) -> float:

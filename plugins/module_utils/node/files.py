@@ -208,7 +208,7 @@ class Files:
 
     def _follow(self, path: str, working_directory: str) -> None:
         for pattern in import_patterns(decode(self.contents[path])[0] or ""):
-            for base in {os.path.dirname(path), working_directory}:
+            for base in sorted({os.path.dirname(path), working_directory}):
                 self._expand(os.path.normpath(os.path.join(base, pattern)))
 
     def _expand(self, pattern: str) -> None:

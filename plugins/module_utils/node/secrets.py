@@ -31,8 +31,8 @@ Span = t.Tuple[int, int]
 # Names. Compared in lower case without separators, so that identity_token, identityToken and IDENTITY-TOKEN are one.
 # "author" and "authority" are no secrets, "authorization" is.
 _SECRET_WORDS = (
-    r"passw|passphrase|pwd|secret|token|credential|auth(?!or(?!i[sz]))|apikey|accesskey|privatekey|joinkey"
-    r"|bearer|cookie|header|datastoreendpoint"
+    r"passw|passphrase|passcode|pwd|secret|token|credential|auth(?!or(?!i[sz]))|apikey|accesskey|privatekey|joinkey"
+    r"|bearer|cookie|header|dockerconfig|connectionstring|datastoreendpoint"
 )
 _SECRET_NAME = re.compile(_SECRET_WORDS)
 _SECRET_WORD = re.compile(r"(?:^|[^a-z0-9])(?:pass|creds?|pat|psk|sas|sig|jwt)(?:$|[^a-z0-9])")
@@ -40,25 +40,26 @@ _KEY_NAME = re.compile(r"(?:^|[^a-z0-9]|[a-z0-9](?=K))keys?$", re.IGNORECASE)
 _PATH_NAME = re.compile(r"(?:files?|dirs?|paths?)$", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 # The children of these tables are named by people: [runtimes.token] is a handler, not a token.
-_NAMING_TABLES = frozenset(
-    ("plugins", "runtimes", "proxy_plugins", "stream_processors", "timeouts", "mirrors", "configs", "host")
-)
+_NAMING_TABLES = frozenset(("runtimes", "proxy_plugins", "stream_processors"))
+# A registry, an URL or a plugin id, whatever words are in it: [configs."auth.example"], [plugins."io.containerd.x.v1.auth"].
+_FOREIGN_NAME = re.compile(r"[./:]")
 _PLAIN_VALUES = frozenset(("", "true", "false", "null", "none"))
 
-# Content. The named group is what is masked.
+# Content. The named group is what is masked. Repetitions that a failing match would try again from each place are bounded.
 _CONTENT = re.compile(
     # user information of a URL, up to the last @ of the word (a password may hold one)
-    r"""://(?P<url>[^\s"'`]+)@"""
+    r"""://(?P<url>[^\s"'`]{1,2000})@"""
     # a proxy without scheme, user:password@host, but not an image digest name:tag@sha256:...
-    r"""|(?<![^\s"'`=,(])(?P<bare>[^\s:/@"'`=,]+:[^\s@/"'`]+)@(?!sha[0-9]+:)(?=[\w.\[])"""
+    r"""|(?<![^\s"'`=,(])(?P<bare>[^\s:/@"'`=,]{1,200}:[^\s@/"'`]{1,500})@(?!sha[0-9]+:)(?=[\w.\[])"""
     r"""|\b(?i:bearer|basic|negotiate)\s+(?P<scheme>[A-Za-z0-9._~+/=-]{6,})"""
-    # name=value and name: value inside a longer text (a DSN, a query, a log line)
-    r"""|(?i:(?:passw|passphrase|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key|auth)"""
-    r"""[\w.-]*|\b(?:pwd|pass|sig))["'\\]*\s*[=:]\s*"""
+    # name=value and name: value inside a longer text (a DSN, a query, a log line); a lone `key=` is containerd's own
+    r"""|(?i:(?:passw|passphrase|passcode|secret|token|credential|[a-z0-9]{1,30}[_-]?key\b|auth)[\w.-]{0,100}"""
+    r"""|\b(?:pwd|pass|sig))["'\\]{0,8}\s{0,20}[=:]\s{0,20}"""
     r"""(?P<named>\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'&;,}]+)"""
     r"""|(?P<pem>-----BEGIN[\s\S]*?(?:-----END[^-]*-----|\Z))"""
     r"""|(?P<pem64>LS0tLS1CRUdJTi[A-Za-z0-9+/=\s]*)"""
-    r"""|\b(?P<shape>eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]+|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"""
+    # web tokens (and any other JSON in base64), tokens of GitHub, GitLab, Docker Hub, Slack, AWS, Vault, k3s, kubeadm
+    r"""|\b(?P<shape>eyJ[A-Za-z0-9+/=_.-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"""
     r"""|dckr_pat_[\w-]{16,}|xox[abprs]-[\w-]{10,}|A[KS]IA[A-Z0-9]{16}|hv[sb]\.[\w-]{20,}|K10[0-9a-f]{16,}::\S+"""
     r"""|[a-z0-9]{6}\.[a-z0-9]{16}\b)"""
 )
@@ -69,19 +70,25 @@ _CONTENT_HINT = re.compile(
 )
 _KEY_HINT = re.compile(r"@|-----BEGIN|LS0tLS1CRUdJTi|eyJ|gh[pousr]_|github_pat_|glpat-|dckr_pat_|xox|A[KS]IA|hv[sb]\.|K10")
 _MASKED_USER = re.compile(PLACEHOLDER.pattern + "@")
-_URL_IN_DOUBT = re.compile(r"://[\s\S]*@(?!sha[0-9]+:)")
+_USER_MARK = re.compile(r"@(?!sha[0-9]+:)")
 
 # Comments and unscannable texts: a word is enough.
 _DOUBTFUL = re.compile(
-    r"passw|passphrase|pwd|secret|token|credential|auth(?!or(?!i[sz]))|api.?key|access.?key|private.?key|bearer|cookie"
-    r"|header|\b(?:pass|creds?|sas|sig|jwt|psk|pat)\b|\bkeys?\s*=|-----BEGIN|LS0tLS1CRUdJTi",
+    r"passw|passphrase|passcode|pwd|secret|token|credential|auth(?!or(?!i[sz]))|api.?key|access.?key|private.?key"
+    r"|bearer|cookie|header|docker.?config|connection.?string|\b(?:pass|creds?|sas|sig|jwt|psk|pat)\b|\bkeys?\s*=|-----BEGIN|LS0tLS1CRUdJTi",
     re.IGNORECASE,
 )
 # Of comments: a key with its value, a value that holds nothing, a value that may go on in the next line.
 _ASSIGNED = re.compile(r"([\w\"'. -]+=)\s*(.*)")
 _HARMLESS_VALUE = re.compile(r"""(?:true|false|["']{2}|["']/[^"']*["']|\[\s*\]|\{\s*\})?\s*(?:\#.*)?\Z""")
 _OPENS = re.compile(r"""\"\"\"|'''|[\[{]\s*\Z|[\[{,]\s*(?:\#.*)?\Z|-----BEGIN""")
-_TEMPLATE_ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+#: An escape can spell any word.
+_ESCAPE = re.compile(r"\\[uUx][0-9A-Fa-f]")
+#: User information whose @ is missing, since the text was cut off there: what follows the colon is no port.
+_CUT_OFF_USER = re.compile(r"""://[^\s/@"'`\[]*:(?![0-9]{0,5}(?:[^\w]|\Z))""")
+_CUT_OFF_HEADER = re.compile(r"""\s*\[{1,2}[\w."'-]*\Z""")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]|\r(?!\n)")
+_TEMPLATE_ACTION = re.compile(r"\{\{[^{}]*\}\}")
 _CONFIGURATION_LINE = re.compile(
     r"""\s*(?:\#.*|\[[^\n]*|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[\w-]+|"[^"\n]*"|'[^'\n]*'))*\s*=.*"""
     r"""|[\]\[}{,"'].*|)$"""
@@ -91,6 +98,9 @@ _STRUCTURE = re.compile(r"^\s*(?:\[|[\w\"'.-]+\s*=)|\{\{", re.MULTILINE)
 _OPTION = re.compile(r"-{1,2}([A-Za-z][\w.-]*)(?:=([\s\S]*))?\Z")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]*)=([\s\S]*)\Z")
 _WORD = re.compile(r"""(?:[^\s"']|"[^"]*"?|'[^']*'?)+""")
+_PLAIN_WORD = re.compile(r"""[^\s"'=\[\]{},]+""")
+#: Shorter values are too common to be looked for in messages.
+_SHORTEST = 4
 _QUOTED = re.compile(r"""\\?"(?:[^"\\]|\\.)*"|'[^'\n]*'|`[^`\n]*`""")
 _PARSE_ERROR = re.compile(r"toml|token|expect|pars|unmarshal|decod|syntax|invalid|charact", re.IGNORECASE)
 _SAFE_QUOTED = re.compile(r"[\"'`\\](?:/[\w./-]*|io\.containerd[\w./-]*|[=\[\]{}.,#]|\\[nrt]|[0-9.]*)[\"'`\\]*\Z")
@@ -128,7 +138,7 @@ def _named_secret(path: Path, value: str) -> bool:
         return False
     before = ""
     for name in names[:-1]:
-        if before not in _NAMING_TABLES and is_secret_name(name):
+        if before not in _NAMING_TABLES and not _FOREIGN_NAME.search(name) and is_secret_name(name):
             return True
         before = name
     return False
@@ -154,9 +164,24 @@ def _holds_secret(text: str) -> bool:
     return bool(content_spans(text)) or _is_doubtful_url(text)
 
 
+def _holds_secret_json(text: str) -> bool:
+    """Whether a string is a JSON document with a secret in it, or looks like one that is broken."""
+    if text[:1] not in ("{", "["):
+        return False
+    try:
+        value = json.loads(text)
+        return Masker().json(value) != value
+    except (ValueError, RecursionError):
+        return bool(_DOUBTFUL.search(text))
+
+
 def _is_doubtful_url(text: str) -> bool:
     """Whether an ``@`` stands somewhere after ``://`` that :data:`_CONTENT` did not take for user information."""
-    return "@" in text and "://" in text and bool(_URL_IN_DOUBT.search(_MASKED_USER.sub("", text)))
+    if "@" not in text or "://" not in text:
+        return False
+    rest = _MASKED_USER.sub("", text)
+    start = rest.find("://")
+    return start >= 0 and bool(_USER_MARK.search(rest, start))
 
 
 class Masker:
@@ -182,6 +207,7 @@ class Masker:
             if is_harmless(text):
                 return text
             self._in_doubt = True
+            self._remember_doubtful(text)
             raise Withheld("its secrets cannot be located, it is no readable TOML (%s)" % error) from None
         masked = _replace(text, sorted(self._toml_spans(text, document)))
         _verify(masked, document)
@@ -231,6 +257,9 @@ class Masker:
             if not _is_masked(value):
                 self._remember(value)
                 yield entry.start, entry.end, "string"
+        elif entry.string is not None and _holds_secret_json(value):
+            self._remember(value)
+            yield entry.start, entry.end, "string"
         elif entry.string is not None and _holds_secret(value):
             raw = entry.raw
             parts = [] if "\\" in raw or raw[:3] in ('"""', "'''") else content_spans(raw[1:-1])
@@ -352,9 +381,18 @@ class Masker:
         return counter.placeholder() if _is_doubtful_url(masked) else masked
 
     def _remember(self, value: str) -> None:
-        value = value.strip("\"'\\")
-        if len(value) >= 4 and value.lower() not in _PLAIN_VALUES:
-            self._seen.add(value)
+        for line in value.splitlines():
+            line = line.strip("\"'\\ \t")
+            if len(line) >= _SHORTEST and line.lower() not in _PLAIN_VALUES:
+                self._seen.add(line)
+
+    def _remember_doubtful(self, text: str) -> None:
+        """The words of an unscannable text that may be secrets: an error message may quote them."""
+        for line in text.splitlines():
+            if _DOUBTFUL.search(line) or "@" in line or not _CONFIGURATION_LINE.match(line):
+                for word in _PLAIN_WORD.findall(line.partition("=")[2] or line):
+                    if not _DOUBTFUL.search(word):
+                        self._remember(word)
 
 
 class _Counter:
@@ -442,7 +480,7 @@ def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int
         end_of_previous = comment.end
         body = text[comment.start : comment.end].strip("# \t")
         if body.startswith("["):
-            tainted = bool(_DOUBTFUL.search(body))
+            tainted = bool(_DOUBTFUL.search(body) or _ESCAPE.search(body))
         if (tainted and body) or _is_doubtful_comment(body):
             tainted = tainted or bool(_OPENS.search(body))
             if not _is_masked(body) and (not body.startswith("[") or _holds_secret(body) or "=" in body):
@@ -451,6 +489,8 @@ def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int
 
 def _is_doubtful_comment(body: str) -> bool:
     assigned = _ASSIGNED.match(body)
+    if _CUT_OFF_USER.search(body) or _ESCAPE.search(body):
+        return True
     if not assigned:
         return bool(_DOUBTFUL.search(body)) or _holds_secret(body)
     key, value = assigned.groups()
@@ -476,7 +516,9 @@ def _verify(masked: str, before: Document) -> None:
         value = new.raw if new.string is None else new.string
         secret_key = bool(secret_names) and not secret_names.isdisjoint(new.path)
         secret_value = new.form in ("string", "scalar") and _named_secret(new.path, value) and not _is_masked(value)
-        if secret_key or secret_value or (new.string is not None and _holds_secret(value)) or old.line != new.line:
+        if new.string is not None:
+            secret_value = secret_value or _holds_secret(value) or _holds_secret_json(value)
+        if secret_key or secret_value or old.line != new.line:
             raise Withheld("line %d holds a secret in a spelling that cannot be masked" % new.line)
 
 
@@ -484,13 +526,26 @@ def is_harmless(text: str) -> bool:
     """Whether a text that is no TOML holds no secret with certainty, so that it need not be withheld.
 
     All of this must hold: no word of a secret stands anywhere, no ``@`` after ``://``, no content that looks like a
-    secret, no escape that could spell such a word, and each line (Go template actions left out) has the shape of a
-    comment, a header, a key with a value or an array's element, the last one perhaps cut off; at least one of them is a
-    header or has an equals sign. A file with nothing but a password in it does not pass.
+    secret, no escape that could spell such a word, no string over several lines or cut off in the last one, and each
+    line (Go template actions left out) has the shape of a comment, a header, a key with a value or an array's element;
+    at least one of them is a header or has an equals sign. A file with nothing but a password in it does not pass.
     """
-    if _DOUBTFUL.search(text) or _holds_secret(text) or re.search(r"\\[uUx]|[\x00-\x08\x0b\x0c\x0e-\x1f]|\r(?!\n)", text):
-        return False
-    if re.search(r"\"\"\"|'''", text) or not _STRUCTURE.search(text):
+    return not _may_hold_secret(text) and not _ends_in_string(text) and _is_configuration(text)
+
+
+def _may_hold_secret(text: str) -> bool:
+    patterns = (_DOUBTFUL, _ESCAPE, _CUT_OFF_USER, _UNPRINTABLE)
+    return _holds_secret(text) or any(pattern.search(text) for pattern in patterns)
+
+
+def _ends_in_string(text: str) -> bool:
+    last = text.rpartition("\n")[2]
+    is_open = last.count('"') % 2 or last.count("'") % 2
+    return "://" in last or bool(is_open and not _CUT_OFF_HEADER.match(last))
+
+
+def _is_configuration(text: str) -> bool:
+    if '"""' in text or "'''" in text or not _STRUCTURE.search(text):
         return False
     rest = _TEMPLATE_ACTION.sub("", text.lstrip("\ufeff"))
     return all(_CONFIGURATION_LINE.match(line) for line in rest.splitlines())

@@ -61,6 +61,7 @@ NAMES: t.Dict[int, str] = {
     54: "disabled-plugin-not-a-uri",
     55: "unexplained-loss",
     57: "unknown-key",
+    58: "later-release-loses",
 }
 
 ERROR, WARNING, INFO = "error", "warning", "info"

@@ -10,6 +10,8 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Declaration, toml_key
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults import (
     handlers as handler_checks,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults import (
     losses,
     settings,
     start,
@@ -20,6 +22,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.
     WARNING,
     Fault,
 )
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import later_lines
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation, is_template
 
 Table = t.Mapping[str, t.Any]
@@ -59,7 +62,8 @@ def find_faults(situation: Situation, outcome: Outcome) -> t.List[Fault]:
     found.extend(handler_checks.handler_faults(situation, outcome.handlers, outcome.verdicts, outcome.default))
     found.extend(_not_served(situation, outcome, found))
     if not any(fault.severity == ERROR for fault in found):
-        found.extend(start.later_refusals(situation))
+        later = start.later_refusals(situation)
+        found.extend(later or _later_losses(situation))
     found.extend(settings.unknown_keys(situation))
     found.extend(_backups(situation, outcome, found))
     found.extend(_unexplained(situation, outcome, found))
@@ -157,6 +161,39 @@ _RENDERED = (
 )
 
 
+def _later_losses(situation: Situation) -> t.List[Fault]:
+    """Handlers that these files give now and would not give on a later release: a hint before the upgrade."""
+    section, rules = situation.section, situation.rules
+    if section is None or rules is None:
+        return []
+    for later_rules in later_lines(rules):
+        future = situation.at(later_rules)
+        served = future.section.served_handlers if future.section is not None else {}
+        gone = sorted(set(section.served_handlers) - set(served))
+        if gone:
+            return [_foreseen(name, future) for name in gone]
+    return []
+
+
+def _foreseen(name: str, future: Situation) -> Fault:
+    site = next((item for item in future.declarations() if item.handler == name), None)
+    reasons = losses.explain(site, future) if site is not None else []
+    down = future.section.down if future.section is not None else None
+    why = reasons[0].message if reasons else (down.message if down is not None else "it is no longer built in")
+    fix = reasons[0].fix if reasons else "Define handler %s before the upgrade." % name
+    return Fault(
+        58,
+        INFO,
+        (name,),
+        site.file if site else future.root,
+        site.table if site else "",
+        site.line if site else 0,
+        "containerd %s would not load handler %s from these files: %s" % (future.rules.name, name, why),
+        fix,
+        reasons[0].edits if reasons else (),
+    )
+
+
 def _rendered(situation: Situation, outcome: Outcome, edited: t.Sequence[str]) -> t.Iterator[Fault]:
     """A file that the distribution renders at each start was edited by hand."""
     for path in edited:
@@ -207,10 +244,11 @@ def _backups(situation: Situation, outcome: Outcome, found: t.Sequence[Fault]) -
 def _unexplained(situation: Situation, outcome: Outcome, found: t.Sequence[Fault]) -> t.Iterator[Fault]:
     """No loss goes without a word: what no rule explains is said to be unexplained."""
     named = {name for fault in found for name in fault.handlers}
+    sites = {item.handler: item for item in reversed(situation.declarations())}
     for name in outcome.lost:
         if name in named:
             continue
-        site = next(item for item in situation.declarations() if item.handler == name)
+        site = sites[name]
         why = "by the rules of this release line it should be loaded"
         if situation.load is None:
             why = "the version of this containerd is unknown (%s), so its rules are too" % situation.node.get("version")

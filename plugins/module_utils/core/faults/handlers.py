@@ -17,6 +17,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.
     Edit,
     Fault,
 )
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import struct_key
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import NEW_IMAGES
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation
 
@@ -24,10 +25,13 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situati
 _DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\Z")
 
 #: api/types/runc/options/oci.proto, release lines 1.4 to 2.4.
-_RUNC_OPTIONS = (
-    "BinaryName CriuImagePath CriuPath CriuWorkPath IoGid IoUid NoNewKeyring NoPivotRoot Root ShimCgroup SystemdCgroup"
-    " TaskApiAddress TaskApiVersion"
-).split()
+_RUNC_OPTION_TYPES: t.Dict[str, t.Any] = {
+    **dict.fromkeys("BinaryName CriuImagePath CriuPath CriuWorkPath Root ShimCgroup TaskApiAddress".split(), str),
+    **dict.fromkeys(("NoNewKeyring", "NoPivotRoot", "SystemdCgroup"), bool),
+    **dict.fromkeys(("IoGid", "IoUid", "TaskApiVersion"), int),
+}
+_RUNC_OPTIONS = sorted(_RUNC_OPTION_TYPES)
+_TYPE_WORDS = {str: "a string", bool: "true or false", int: "a number"}
 #: api/types/runtimeoptions/v1/api.proto: what every other shim gets.
 _OTHER_OPTIONS = ("TypeUrl", "ConfigPath", "ConfigBody")
 
@@ -49,7 +53,7 @@ def handler_faults(
     found: t.List[Fault] = []
     for name in sorted(handlers):
         site = _site(name, situation)
-        for check in (_unusable, _runtime_path, _options, _cgroup_driver, _snapshotter, _name):
+        for check in (_unusable, _runtime_path, _unknown_keys, _options, _cgroup_driver, _snapshotter, _name):
             found.extend(check(name, handlers[name], verdicts[name], site, situation))
     return found
 
@@ -67,7 +71,7 @@ class _Site(t.NamedTuple):
     ) -> Fault:
         return Fault(number, severity, (name,), self.file, self.table, self.line, message, fix, tuple(edits))
 
-    def at(self, key: str, situation: Situation) -> "_Site":
+    def at(self, key: str, situation: Situation) -> _Site:
         """The same table, at the line of one of its keys (or of its options)."""
         document = situation.files.documents.get(self.file)
         if document is None or self.declaration is None:
@@ -152,6 +156,37 @@ def _runtime_path(
     )
 
 
+def _unknown_keys(
+    name: str, handler: Table, verdict: usability.Verdict, site: _Site, situation: Situation
+) -> t.Iterator[Fault]:
+    """Keys of a handler's table that this release does not know (2.x says so in its log, 1.x is silent)."""
+    rules = situation.running or situation.rules
+    if rules is None or site.declaration is None:
+        return
+    children = dotted_children(site.declaration.body)
+    for key, value in site.declaration.body.items():
+        known = any(struct_key({key: value}, item, rules) for item in rules.handler_keys)
+        if known or key in children or key.lower() in _SAID_ELSEWHERE or value in (None, "", 0, False, [], {}):
+            continue
+        near = suggest.nearest(key, rules.handler_keys)
+        edits = [Edit("unset", site.file, site.table, key)]
+        if near:
+            edits.append(Edit("set", site.file, site.table, near, value))
+        yield site.at(key, situation).fault(
+            57,
+            WARNING,
+            name,
+            "%s = %r of handler %s is not a key that containerd %s knows: it is ignored%s"
+            % (key, value, name, rules.name, suggest.did_you_mean(key, rules.handler_keys)),
+            "Take %s out%s, and restart containerd." % (key, " or write %s" % near if near else ""),
+            edits if site.table else (),
+        )
+
+
+#: Keys that older releases know or that have a number of their own: 16 (removed), 32 (runtime_path); migrated: sandbox_mode.
+_SAID_ELSEWHERE = frozenset("runtime_engine runtime_root runtime_path sandbox_mode".split())
+
+
 def _options(
     name: str, handler: Table, verdict: usability.Verdict, site: _Site, situation: Situation
 ) -> t.Iterator[Fault]:
@@ -169,8 +204,30 @@ def _options(
         if key.lower() in (item.lower() for item in known):
             if len(same) > 1 and key == sorted(same)[0] and len({str(options[other]) for other in same}) > 1:
                 yield _twice(name, same, options, site, situation, table)
+            elif runc and not _has_type(key, options[key]):
+                yield _mistyped(name, key, options[key], site, situation)
         elif options[key] not in (None, "", 0, False, [], {}):
             yield _unread(name, key, options[key], known, runc, site, situation, table)
+
+
+def _option_type(key: str) -> t.Any:
+    return next(kind for name, kind in _RUNC_OPTION_TYPES.items() if name.lower() == key.lower())
+
+
+def _has_type(key: str, value: t.Any) -> bool:
+    kind = _option_type(key)
+    return value is None or (isinstance(value, kind) and (kind is bool or not isinstance(value, bool)))
+
+
+def _mistyped(name: str, key: str, value: t.Any, site: _Site, situation: Situation) -> Fault:
+    wanted = _TYPE_WORDS[_option_type(key)]
+    return site.at(key, situation).fault(
+        33,
+        WARNING,
+        name,
+        "%s = %r in the options of handler %s must be %s: the shim cannot read its options" % (key, value, name, wanted),
+        "Write %s as %s and restart containerd." % (key, wanted),
+    )
 
 
 def _twice(

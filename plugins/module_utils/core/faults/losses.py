@@ -45,7 +45,8 @@ def explain(declaration: Declaration, situation: Situation) -> t.List[Fault]:
         return []
     document = next((item for item in load.order if item.path == declaration.file), None)
     if document is None:
-        return [_not_imported(declaration, situation)]
+        linked = _relative_to_link(declaration, situation)
+        return [fault for fault in (linked, _not_imported(declaration, situation)) if fault is not None]
     found = (
         _wrong_plugin(declaration, document, situation)
         or _wrong_level(declaration, document, situation)
@@ -53,6 +54,8 @@ def explain(declaration: Declaration, situation: Situation) -> t.List[Fault]:
     )
     if found is None:
         return []
+    if found.id == 50 and (document.stated_version or 0) > 2 and load.version <= 2:
+        return [found, _hidden_version(declaration, document, situation)]
     # An old table beside a new one in the same file would be dropped even where it was read.
     both = found.id == 6 and declaration.kind == "old" and _has_runtimes(document, NEW_RUNTIME, rules)
     return [found, _both_names(declaration)] if both else [found]
@@ -79,7 +82,6 @@ def _fault(
 
 def _not_imported(declaration: Declaration, situation: Situation) -> Fault:
     load = situation.load
-    assert load is not None
     path = declaration.file
     if load.truncated_at is not None:
         return _fault(
@@ -101,7 +103,8 @@ def _not_imported(declaration: Declaration, situation: Situation) -> Fault:
     if situation.belongs_elsewhere(path):
         return _elsewhere(declaration, situation)
     return (
-        _misplaced_imports(declaration, situation)
+        _merged_elsewhere(declaration, situation)
+        or _misplaced_imports(declaration, situation)
         or _relative_glob(declaration, situation)
         or _printed_confd(declaration, situation)
         or _no_pattern(declaration, situation)
@@ -120,7 +123,6 @@ def _elsewhere(declaration: Declaration, situation: Situation) -> Fault:
 
 
 def _misplaced_imports(declaration: Declaration, situation: Situation) -> t.Optional[Fault]:
-    assert situation.load is not None
     for document in situation.load.order:
         for key_path, patterns in _nested_imports(document.tree or {}, ()):
             if any(_would_match(pattern, document.path, declaration.file) for pattern in patterns):
@@ -159,8 +161,42 @@ def _would_match(pattern: str, importer: str, path: str) -> bool:
         return False
 
 
+def _relative_to_link(declaration: Declaration, situation: Situation) -> t.Optional[Fault]:
+    """A relative import of a file that is reached by a symbolic link is relative to the link, not to its target."""
+    for use in situation.load.imports:
+        target = situation.files.target(use.file)
+        if target == use.file or use.pattern.startswith("/") or not _would_match(use.pattern, target, declaration.file):
+            continue
+        absolute = go_glob.join(posixpath.dirname(target), use.pattern)
+        return _fault(
+            24,
+            declaration,
+            "%s is a link to %s, and its relative import %r is looked up beside the link (%s), not beside the target"
+            % (use.file, target, use.pattern, use.resolved),
+            "Write the import as an absolute path (%s) and restart containerd." % absolute,
+            [Edit("discard", target, "", "imports", use.pattern), Edit("add", target, "", "imports", absolute)],
+        )._replace(file=use.file, table="", line=use.line)
+    return None
+
+
+#: Directories whose files a distribution merges itself: (directory, who, where the result is written).
+_MERGED_BY_DISTRIBUTION = (("/etc/k0s/containerd.d/", "k0s", "/run/k0s/containerd-cri.toml"),)
+
+
+def _merged_elsewhere(declaration: Declaration, situation: Situation) -> t.Optional[Fault]:
+    for directory, product, result in _MERGED_BY_DISTRIBUTION:
+        if declaration.file.startswith(directory):
+            return _fault(
+                25,
+                declaration,
+                "%s is merged into %s by %s when it starts, and the result does not have this handler"
+                % (declaration.file, result, product),
+                "Restart %s; if the handler is still missing, look at its log for this file." % product,
+            )
+    return None
+
+
 def _relative_glob(declaration: Declaration, situation: Situation) -> t.Optional[Fault]:
-    assert situation.load is not None and situation.rules is not None
     for use in situation.load.imports:
         relative = use.is_glob and not use.pattern.startswith("/") and situation.rules.relative_glob_from_cwd
         if relative and _would_match(use.pattern, use.file, declaration.file):
@@ -180,7 +216,6 @@ def _relative_glob(declaration: Declaration, situation: Situation) -> t.Optional
 
 
 def _printed_confd(declaration: Declaration, situation: Situation) -> t.Optional[Fault]:
-    assert situation.rules is not None and situation.load is not None
     inside = posixpath.dirname(declaration.file) + "/" == _CONFD and declaration.file.endswith(".toml")
     if not (inside and situation.rules.prints_confd):
         return None
@@ -199,7 +234,6 @@ def _printed_confd(declaration: Declaration, situation: Situation) -> t.Optional
 
 
 def _no_pattern(declaration: Declaration, situation: Situation) -> Fault:
-    assert situation.load is not None
     load = situation.load
     patterns = ["%s (%s)" % (use.pattern, use.file) for use in load.imports]
     said = "no file imports it; the imports are %s" % ", ".join(patterns) if patterns else "no file imports anything"
@@ -226,7 +260,6 @@ def _no_pattern(declaration: Declaration, situation: Situation) -> Fault:
 
 def _misnamed_imports(situation: Situation, path: str) -> t.Optional[t.Tuple[Document, str]]:
     """A top-level list under another name than imports that would have caught the path."""
-    assert situation.load is not None and situation.rules is not None
     for document in situation.load.order:
         for key, value in (document.tree or {}).items():
             if not isinstance(value, list) or struct_key({key: value}, "imports", situation.rules):
@@ -240,7 +273,6 @@ def _misnamed_imports(situation: Situation, path: str) -> t.Optional[t.Tuple[Doc
 
 
 def _wrong_plugin(declaration: Declaration, document: Document, situation: Situation) -> t.Optional[Fault]:
-    assert situation.rules is not None
     if declaration.kind in ("unknown", "unquoted", "none", "images"):
         return _unknown_plugin(declaration, situation)
     if not situation.rules.modern:
@@ -252,7 +284,6 @@ def _wrong_plugin(declaration: Declaration, document: Document, situation: Situa
 
 def _right_plugin(document: Document, situation: Situation) -> str:
     """The plugin name that a file of this version must use on this line."""
-    assert situation.rules is not None
     version = document.stated_version or 0
     if situation.rules.modern:
         return NEW_RUNTIME if version >= 3 or (version == 0 and situation.rules.migration == "merged") else OLD_CRI
@@ -284,7 +315,6 @@ def _unknown_plugin(declaration: Declaration, situation: Situation) -> Fault:
 
 def _wrong_plugin_1x(declaration: Declaration, document: Document, situation: Situation) -> t.Optional[Fault]:
     load = situation.load
-    assert load is not None and situation.rules is not None
     name = situation.rules.name
     if declaration.kind == "new":
         return _fault(
@@ -327,6 +357,21 @@ def _wrong_plugin_1x(declaration: Declaration, document: Document, situation: Si
     return None
 
 
+def _hidden_version(declaration: Declaration, document: Document, situation: Situation) -> Fault:
+    """1.x: the last stated version holds, so an older drop-in hides from the check that the root is too new."""
+    load = situation.load
+    later = [item for item in load.order if item is not document and 0 < (item.stated_version or 0) <= 2]
+    winner = later[-1] if later else document
+    return _fault(
+        9,
+        declaration,
+        "%s states version %s and is read last, so nothing says that containerd %s cannot read %s (version %s)"
+        % (winner.path, winner.stated_version, _line(situation), document.path, document.stated_version),
+        "Write every file as version 2 with the plugin name %s, and restart containerd." % OLD_CRI,
+        lowered(document, 2),
+    )
+
+
 def _version_edits(document: Document, version: int) -> t.List[Edit]:
     return [Edit("prepend" if document.stated_version is None else "set", document.path, "", "version", version)]
 
@@ -342,7 +387,6 @@ def lowered(document: Document, version: int) -> t.List[Edit]:
 
 def _lowering_file(document: Document, situation: Situation) -> t.Optional[Document]:
     """The other file whose explicit version 1 makes this one's version count for nothing."""
-    assert situation.load is not None
     if (document.stated_version or 0) < 2:
         return None
     return next((item for item in reversed(situation.load.order) if item.stated_version == 1), None)
@@ -369,7 +413,6 @@ def _both_names(declaration: Declaration) -> Fault:
 
 def _wrong_plugin_per_file(declaration: Declaration, document: Document, situation: Situation) -> t.Optional[Fault]:
     """2.3 and later: every file is migrated from its own version."""
-    assert situation.rules is not None
     version = document.stated_version or 0
     if declaration.kind == "short" and version >= 2:
         return _short_on_2x(declaration, version)
@@ -403,7 +446,6 @@ def _short_on_2x(declaration: Declaration, version: int) -> Fault:
 def _wrong_plugin_merged(declaration: Declaration, document: Document, situation: Situation) -> t.Optional[Fault]:
     """2.0 to 2.2: old names are migrated once, and only where the merged version is 2."""
     load, rules = situation.load, situation.rules
-    assert load is not None and rules is not None
     version = document.stated_version or 0
     if declaration.kind == "new":
         return None
@@ -459,7 +501,6 @@ def _line(situation: Situation) -> str:
 def _old_names_in_newer(declaration: Declaration, document: Document, situation: Situation) -> Fault:
     """The merged version is 3, so names of version 2 are not migrated."""
     load = situation.load
-    assert load is not None
     version = document.stated_version or 0
     raising = [item for item in load.order if item is not document and (item.stated_version or 0) >= 3]
     if version == 2 and raising:
@@ -497,7 +538,6 @@ def _old_names_in_newer(declaration: Declaration, document: Document, situation:
 
 def _wrong_level(declaration: Declaration, document: Document, situation: Situation) -> t.Optional[Fault]:
     rules, load = situation.rules, situation.load
-    assert rules is not None and load is not None
     if declaration.level == "right" and _below_field(declaration, rules):
         return None
     if declaration.level == "promoted" and rules.promotes_runtimes:
@@ -525,7 +565,6 @@ def _below_field(declaration: Declaration, rules: LineRules) -> bool:
 def _replaced(declaration: Declaration, document: Document, situation: Situation) -> t.Optional[Fault]:
     """1.x: a later file has a table for the same plugin, and it replaces this one."""
     load, rules = situation.load, situation.rules
-    assert load is not None and rules is not None
     if rules.plugin_merge != "replace":
         return None
     later = load.order[load.order.index(document) + 1 :]
@@ -558,5 +597,3 @@ def _set_table(file: str, table: str, body: Tree) -> t.Iterator[Edit]:
 
 
 __all__ = ("explain", "lowered")
-
-

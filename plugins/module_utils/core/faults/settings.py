@@ -8,6 +8,7 @@ import posixpath
 import re
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import suggest
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.cri_section import LINUX_V1
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import (
     Declaration,
@@ -27,13 +28,15 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load im
     IMAGE_CONTAINERD_KEYS,
     IMAGE_KEYS,
     field,
+    struct_key,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
     NEW_IMAGES,
     NEW_RUNTIME,
     OLD_CRI,
+    SHORT_CRI,
 )
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation, is_backup
 
 #: cri.v1.runtime has a different key of this name since 2.3 (a duration, not a number).
 _RUNTIME_ALSO_HAS = ("stats_collect_period",)
@@ -51,6 +54,7 @@ def setting_faults(situation: Situation) -> t.List[Fault]:
         _wrong_home,
         _removed_keys,
         _legacy_default,
+        _misspelled,
         _later_wins,
         _arrays,
         _zero_values,
@@ -63,7 +67,6 @@ def setting_faults(situation: Situation) -> t.List[Fault]:
 
 
 def _plugin_tables(situation: Situation, plugin: str) -> t.Iterator[t.Tuple[Document, Tree]]:
-    assert situation.load is not None
     for document in situation.load.order:
         body = (field(document.tree or {}, "plugins", situation.load.rules) or {}).get(plugin)
         if isinstance(body, dict):
@@ -72,7 +75,6 @@ def _plugin_tables(situation: Situation, plugin: str) -> t.Iterator[t.Tuple[Docu
 
 def _wrong_home(situation: Situation) -> t.Iterator[Fault]:
     """Keys of the images plugin in the runtime plugin's table (2.x)."""
-    assert situation.rules is not None
     if not situation.rules.modern:
         return
     for document, body in _plugin_tables(situation, NEW_RUNTIME):
@@ -110,7 +112,6 @@ def _homeless(document: Document, path: KeyPath, value: t.Any, home: KeyPath) ->
 
 def _removed_keys(situation: Situation) -> t.Iterator[Fault]:
     """Keys that containerd 2.0 no longer knows; a file that is not read at all is explained elsewhere."""
-    assert situation.rules is not None and situation.load is not None
     if not situation.rules.modern:
         return
     for plugin in (OLD_CRI, NEW_RUNTIME, "cri"):
@@ -193,6 +194,41 @@ def _legacy_default(situation: Situation) -> t.Iterator[Fault]:
             )
 
 
+#: Keys of ``[plugins.<cri>.containerd]`` on any line.
+_CONTAINERD_KEYS = (
+    "default_runtime_name runtimes snapshotter default_runtime untrusted_workload_runtime no_pivot"
+    " disable_snapshot_annotations discard_unpacked_layers ignore_blockio_not_enabled_errors"
+    " ignore_rdt_not_enabled_errors"
+).split()
+
+
+def _misspelled(situation: Situation) -> t.Iterator[Fault]:
+    """A key beside ``runtimes`` that nearly is one: containerd ignores it, 1.x without a word."""
+    for plugin in (OLD_CRI, NEW_RUNTIME, SHORT_CRI):
+        for document, body in _plugin_tables(situation, plugin):
+            containerd = body.get("containerd")
+            for key, value in (containerd if isinstance(containerd, dict) else {}).items():
+                near = suggest.nearest(key, _CONTAINERD_KEYS)
+                known = any(struct_key({key: value}, item, situation.rules) for item in _CONTAINERD_KEYS)
+                removed_name = key == "default_runtime" and isinstance(value, str)
+                if (known and not removed_name) or not (near or removed_name) or isinstance(value, dict):
+                    continue
+                better = "default_runtime_name" if removed_name else near
+                path = ("plugins", plugin, "containerd", key)
+                table = toml_key(path[:-1])
+                yield Fault(
+                    57,
+                    WARNING,
+                    (value,) if isinstance(value, str) and better == "default_runtime_name" else (),
+                    document.path,
+                    table,
+                    document.line_of(path),
+                    "%s = %r is not a key that containerd reads; did you mean %s?" % (key, value, better),
+                    "Write %s and restart containerd." % better,
+                    (Edit("unset", document.path, table, key), Edit("set", document.path, table, str(better), value)),
+                )
+
+
 class _Value(t.NamedTuple):
     """One value of the CRI configuration in one loaded file."""
 
@@ -203,7 +239,6 @@ class _Value(t.NamedTuple):
 
 def _overridden(situation: Situation) -> t.Iterator[t.Tuple[_Value, _Value]]:
     """(loser, winner): a value of a CRI table that a later file has otherwise."""
-    assert situation.load is not None
     last: t.Dict[KeyPath, _Value] = {}
     for document in situation.load.order:
         plugins = field(document.tree or {}, "plugins", situation.load.rules) or {}
@@ -225,7 +260,6 @@ def _leaves(node: t.Any, path: KeyPath) -> t.Iterator[t.Tuple[KeyPath, t.Any]]:
 
 def _later_wins(situation: Situation) -> t.Iterator[Fault]:
     """A later file overrides an earlier one (2.x): a hint, and a warning where a person would expect it otherwise."""
-    assert situation.rules is not None
     if situation.rules.plugin_merge != "deep":
         return
     for loser, winner in _overridden(situation):
@@ -259,10 +293,11 @@ def _later_wins(situation: Situation) -> t.Iterator[Fault]:
 
 def _surprising(loser: str, winner: str, situation: Situation) -> str:
     """Why a person would not expect that the winner wins, or ""."""
-    assert situation.load is not None
     first, second = posixpath.basename(loser), posixpath.basename(winner)
     if second.startswith("."):
         return " (files whose names start with a dot are loaded too)"
+    if is_backup(winner):
+        return " (a backup by its name, but an import pattern takes it)"
     root = situation.load.root
     importers = {use.file for use in situation.load.imports if winner in use.matches or use.resolved == winner}
     if importers and root not in importers and loser != root:
@@ -281,7 +316,7 @@ _COPY_SHARES = 3
 def _is_stale_copy(original: str, copy: str, situation: Situation) -> bool:
     """The copy repeats values of the original, and the original was changed later."""
     times = situation.files.times
-    if not str(times.get(original) or "") > str(times.get(copy) or "~"):
+    if str(times.get(original) or "") <= str(times.get(copy) or "~"):
         return False
     first, second = (_cri_values(path, situation) for path in (original, copy))
     return sum(second.get(path) == value for path, value in first.items()) >= _COPY_SHARES
@@ -290,8 +325,9 @@ def _is_stale_copy(original: str, copy: str, situation: Situation) -> bool:
 def _cri_values(path: str, situation: Situation) -> t.Dict[KeyPath, t.Any]:
     document = situation.files.document(path)
     plugins = (document.tree or {}).get("plugins") if document is not None else None
-    named = [(plugin, plugins.get(plugin)) for plugin in (OLD_CRI, NEW_RUNTIME, NEW_IMAGES)] if isinstance(plugins, dict) else []
-    return {leaf: value for plugin, body in named for leaf, value in _leaves(body, (plugin,))}
+    tables = plugins if isinstance(plugins, dict) else {}
+    named = {plugin: tables.get(plugin) for plugin in (OLD_CRI, NEW_RUNTIME, NEW_IMAGES)}
+    return {leaf: value for plugin, body in named.items() for leaf, value in _leaves(body, (plugin,))}
 
 
 def _natural(name: str) -> t.List[t.Tuple[int, str]]:
@@ -300,7 +336,6 @@ def _natural(name: str) -> t.List[t.Tuple[int, str]]:
 
 def _arrays(situation: Situation) -> t.Iterator[Fault]:
     """2.x replaces arrays where a reader of the man page expects them to be appended."""
-    assert situation.load is not None and situation.rules is not None
     if situation.rules.plugin_merge != "deep":
         return
     seen: t.Dict[KeyPath, t.Tuple[Document, t.List[t.Any]]] = {}
@@ -338,7 +373,6 @@ def _array_values(node: Tree, path: KeyPath) -> t.Iterator[t.Tuple[KeyPath, t.Li
 
 def _zero_values(situation: Situation) -> t.Iterator[Fault]:
     """A top-level zero or empty value never overrides an earlier one (mergo)."""
-    assert situation.load is not None
     held: t.Dict[str, t.Tuple[str, t.Any]] = {}
     for document in situation.load.order:
         for key, value in (document.tree or {}).items():
@@ -363,7 +397,6 @@ def _zero_values(situation: Situation) -> t.Iterator[Fault]:
 
 def _same_handler(situation: Situation) -> t.Iterator[t.Tuple[Declaration, Declaration]]:
     """(earlier, later): the same handler's table in two loaded files."""
-    assert situation.load is not None
     last: t.Dict[KeyPath, Declaration] = {}
     for document in situation.load.order:
         for declaration in document.declarations:
@@ -394,7 +427,6 @@ def _baked(situation: Situation) -> t.Iterator[Fault]:
 def _ignored_config(situation: Situation) -> t.Iterator[Fault]:
     """1.4 starts on its defaults when the file named with -c does not exist."""
     load = situation.load
-    assert load is not None
     if load.root_missing and load.root != "/etc/containerd/config.toml" and load.rules.missing_config_ignored:
         yield Fault(
             23,
@@ -410,7 +442,6 @@ def _ignored_config(situation: Situation) -> t.Iterator[Fault]:
 
 def _nested_imports(situation: Situation) -> t.Iterator[Fault]:
     """``imports`` and ``version`` behind a table header are keys of that table."""
-    assert situation.load is not None
     for document in situation.load.order:
         for path in _misplaced(document.tree or {}, ()):
             yield Fault(

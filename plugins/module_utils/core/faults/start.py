@@ -49,7 +49,6 @@ def start_faults(situation: Situation, handlers: t.Sequence[str]) -> t.List[Faul
 
 def _refusals(refusal: Refusal, situation: Situation, handlers: t.Tuple[str, ...]) -> t.List[Fault]:
     """The refusal, and its like in the same file: Go names one of several bad plugin ids, in no fixed order."""
-    assert situation.load is not None
     alike = bad_plugin_ids(situation.load) if refusal.kind == "plugin_uri" else [refusal]
     return [_refused(item, situation, handlers) for item in alike]
 
@@ -98,7 +97,6 @@ def _bad_glob(refusal: Refusal, situation: Situation) -> _Explained:
 
 
 def _version(refusal: Refusal, situation: Situation) -> _Explained:
-    assert situation.rules is not None
     highest = situation.rules.max_version
     if situation.rules.modern:
         fix = "State version = %s in %s, with the plugin names of that version; or upgrade containerd." % (
@@ -167,7 +165,6 @@ def _missing_config(refusal: Refusal, situation: Situation) -> _Explained:
 
 def _proxy(refusal: Refusal, situation: Situation) -> _Explained:
     """A drop-in that repeats an entry without its type: the later entry replaces the earlier one as a whole."""
-    assert situation.load is not None
     entries = [(document.tree or {}).get("proxy_plugins") or {} for document in situation.load.order]
     complete = [item[refusal.key] for item in entries if has_proxy_type(item.get(refusal.key))]
     said = "%s: a later file's entry replaces the earlier one as a whole (`plugin: no type`)" % refusal.message
@@ -207,7 +204,8 @@ def _cri_down(section: Section, down: Down, situation: Situation, handlers: t.Tu
         tuple(_down_edits(section, down, situation, place[0])),
     )
     if down.kind == "disabled":
-        return [base]
+        said = base.message.replace(down.plugin, _as_disabled(down, situation), 1)
+        return [base._replace(message=said)]
     if down.kind == "default_missing" and down.handler == "runc" and section.written_default is None:
         dropped = "the files define handlers without runc, and containerd %s then drops its built-in runc, which is %s" % (
             situation.rules.name if situation.rules else "?",
@@ -221,7 +219,6 @@ def _cri_down(section: Section, down: Down, situation: Situation, handlers: t.Tu
 def _place_of(section: Section, down: Down, situation: Situation) -> t.Tuple[str, str, int]:
     """(file, table, line) of what brings CRI down."""
     load = situation.load
-    assert load is not None
     if down.kind == "disabled":
         for document in load.order:
             written = field(document.tree or {}, "disabled_plugins", load.rules) or []
@@ -278,7 +275,6 @@ def _down_fix(section: Section, down: Down, situation: Situation, file: str) -> 
 
 def _as_disabled(down: Down, situation: Situation) -> str:
     """The disabled plugin as the files spell it (a version 1 file says cri)."""
-    assert situation.load is not None
     for document in situation.load.order:
         written = field(document.tree or {}, "disabled_plugins", situation.load.rules) or []
         if down.plugin in written:
@@ -290,7 +286,6 @@ def _as_disabled(down: Down, situation: Situation) -> str:
 
 def _down_edits(section: Section, down: Down, situation: Situation, file: str) -> t.List[Edit]:
     load = situation.load
-    assert load is not None
     if down.kind == "disabled":
         edits = []
         for document in load.order:
@@ -314,7 +309,6 @@ def _down_edits(section: Section, down: Down, situation: Situation, file: str) -
 def _section_file(section: Section, situation: Situation) -> str:
     """The file whose CRI table holds last: where a missing handler belongs on 1.x."""
     load = situation.load
-    assert load is not None
     for document in reversed(load.order):
         if section.name in (field(document.tree or {}, "plugins", load.rules) or {}):
             return document.path

@@ -13,6 +13,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils import toml_
 
 CASES = pathlib.Path(__file__).resolve().parents[3] / "cases"
 
+
 def test_comments() -> None:
     text = "# one\na = [ # two\n  1 ] # three\r\nb = '# no'\n"
     found = [(comment.line, text[comment.start : comment.end]) for comment in toml_spans.scan_document(text).comments]

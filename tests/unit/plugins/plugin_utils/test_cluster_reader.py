@@ -87,6 +87,8 @@ def test_a_busy_server_is_asked_again_after_a_bounded_pause() -> None:
         ([Answer(200, b"<html>login</html>")], ["no API server", "no JSON"]),
         ([Answer(200, b"[" * 100000)], ["no API server"]),
         ([Answer(200, b'{"items": {}}')], ["no API server", "no list"]),
+        ([Answer(200, b'{"items": ["a"]}')], ["no API server", "no list"]),
+        ([Answer(200, b'{"items": [], "metadata": [1]}')], ["metadata is a list"]),
         ([Answer(200, b'{"a": 1}')], ["no API server", "no list"]),
         ([Answer(200, b"[]")], ["no API server", "no list"]),
     ],

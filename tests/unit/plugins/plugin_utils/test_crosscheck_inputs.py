@@ -187,6 +187,13 @@ def test_repeated_manifests_are_told(tmp_path: pathlib.Path) -> None:
     assert "object_repeated" in [notice["name"] for notice in result["notices"]]
 
 
+def test_facts_that_are_none() -> None:
+    with pytest.raises(RuntimeGateError, match="node_runtime is a string"):
+        judge({"runtime_classes": [], "nodes": [], "node_runtime": "runc"})
+    with pytest.raises(RuntimeGateError, match="identity is a list"):
+        judge({"runtime_classes": [], "nodes": [], "node_runtime": {"handlers": {}, "identity": ["w1"]}})
+
+
 @pytest.mark.parametrize("nodes", [["w1"], [{"labels": {}}]])
 def test_nodes_that_are_none(nodes: list[t.Any]) -> None:
     with pytest.raises(RuntimeGateError, match="nodes has an entry"):

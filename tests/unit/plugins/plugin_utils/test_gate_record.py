@@ -173,6 +173,11 @@ def test_a_partial_view_is_not_ok_and_fails_no_host():
     assert made["ok"] is False and made["failing_nodes"] == []
 
 
+def test_pods_that_were_not_read_are_not_taken_for_none():
+    record = judge(facts("nvidia"), node("w1", GPU))
+    assert report([record], node("w1", GPU))["blast_radius"]["w1"]["pods"] is None
+
+
 def test_nothing_judged_is_not_ok():
     assert report([], hosts=["w1"])["ok"] is False
     assert report([], hosts=[])["ok"] is False

@@ -36,6 +36,11 @@ metadata: {name: web, namespace: shop}
 spec: {replicas: 2, template: {spec: {runtimeClassName: gvisor, containers: []}}}
 """
 
+# Nine times nine times … nine: a hundred lines of text, a billion entries when it is written out.
+LAUGHS = CLASS + "overhead:\n  a0: &a0 [x]\n" + "".join(
+    f"  a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 11)
+)
+
 
 def write(folder: pathlib.Path, **files: str) -> pathlib.Path:
     for name, text in files.items():
@@ -160,6 +165,9 @@ def test_what_stands_twice(tmp_path: pathlib.Path) -> None:
         ({"a_yaml": "? [a, b]\n: c\n? {x: y}\n: d\n"}, ["a.yaml"]),
         ({"a_yaml": "apiVersion: v1\nkind: List\nitems: {}\n"}, ["items are no list"]),
         ({"a_yaml": "apiVersion: v1\nkind: List\nitems: [x]\n"}, ["document 1 (line 1), item 1", "not a Kubernetes object"]),
+        ({"a_yaml": LAUGHS}, ["document 1 (line 1)", "aliases"]),
+        ({"a_yaml": f"{CLASS}---\n{CLASS}extra: &a [*a]\n"}, ["document 2 (line 7)", "aliases"]),
+        ({"a_yaml": CLASS.replace("v1", "v" * 3000)}, ["does not exist"]),
         ({"a_txt": CLASS}, ["no file that ends in .yml"]),
     ],
 )
@@ -170,6 +178,16 @@ def test_what_cannot_be_read(tmp_path: pathlib.Path, files: dict[str, str], word
     for word in words:
         assert word in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def test_a_few_aliases_are_fine(tmp_path: pathlib.Path) -> None:
+    text = "apiVersion: v1\nkind: List\nx: &labels {sandbox: 'true'}\nitems:\n" + "".join(
+        f"- {{apiVersion: v1, kind: Node, metadata: {{name: w{i}, labels: *labels}}}}\n" for i in range(5)
+    )
+    write(tmp_path, a_yaml=text)
+    found = read_manifests([str(tmp_path)])
+    assert [node["metadata"]["labels"] for node in found.nodes] == [{"sandbox": "true"}] * 5
 
 
 def test_paths_that_are_wrong(tmp_path: pathlib.Path) -> None:

@@ -114,7 +114,7 @@ def test_an_ok_on_a_failing_node_has_no_reason_below_it():
 
 def test_columns_that_do_not_fit_give_way_but_no_failure_is_lost():
     names = ["class-%02d" % number for number in range(40)]
-    cells = {name: "not_targeted" for name in names}
+    cells = dict.fromkeys(names, "not_targeted")
     cells.update({"class-07": "missing", "class-08": "ok"})
     shown = report_table.render(report(host("w1", cells, [verdict("class-07", "missing", True)])), width=60)
     assert shown[1].split() == ["NODE", "RUNTIME", "class-07", "class-08"]

@@ -183,6 +183,7 @@ def test_nodes_of_the_api() -> None:
     assert [record["evidence"] for record in result["verdicts"]] == ["api", "api", "none", "none", "loaded"]
     assert (result["nodes"][0]["engine"], result["nodes"][0]["version"]) == ("containerd", "2.1.9")
     assert result["nodes"][0]["default_handler"] is None
+    assert [entry["handlers"] for entry in result["nodes"][:3]] == [["runsc"], [], None]
     strict = crosscheck([GVISOR], fleet[:2], policy={"accept_evidence": ["loaded"]}, verdicts="all")
     assert [record["verdict"] for record in strict["verdicts"]] == ["unknown", "missing"]
 
@@ -293,6 +294,16 @@ def test_a_plain_default(name: str, info: dict[str, t.Any], plain: bool) -> None
         ([], [{"kind": "Pod", "metadata": {"name": "p"}}], {}, ["nodes[0]", "'Pod'"]),
         ([], [{"kind": "Node", "metadata": {}}], {}, ["nodes[0]", "metadata.name"]),
         ([], [], {"workloads": ["p"]}, ["workloads[0] is a string"]),
+        ([], [], {"workloads": {}}, ["workloads is a mapping, not a list"]),
+        ([], [], {"workloads": [{"kind": "Pod", "spec": ["x"]}]}, ["workloads[0]: spec is a list, not a mapping"]),
+        ([], [], {"workloads": [{"kind": "Job", "spec": {"template": 5}}]}, ["workloads[0]: template is a number"]),
+        ([], [{"kind": "Node", "metadata": ["w1"]}], {}, ["nodes[0]: metadata is a list"]),
+        ([], [{"kind": "Node", "metadata": {"name": "w1"}, "status": {"nodeInfo": "x"}}], {}, ["node w1: status.nodeInfo is a string"]),
+        ([], [{"kind": "Node", "metadata": {"name": "w1"}, "status": {"runtimeHandlers": ["runc"]}}], {}, ["node w1: runtimeHandlers"]),
+        ([], [{"name": "w1", "runtime": {"handlers": {"runc": 5}}}], {}, ["node w1", "runc is a number"]),
+        ([], [{"name": "w1", "runtime": {"handlers": {}, "schema": 1, "faults": [7]}}], {}, ["node w1", "faults"]),
+        ([], [{"name": "w1", "pending": "runc"}], {}, ["node w1", "pending is no list of names"]),
+        ([{"apiVersion": "node.k8s.io/v1alpha1", "metadata": {"name": "c"}, "spec": []}], [], {}, ["spec is a list"]),
         ([], [], {"policy": {"unscoped": "referenced"}}, ["referenced", "workloads"]),
         ([], [], {"verdicts": "some"}, ["verdicts", "'some'"]),
     ],
@@ -330,6 +341,33 @@ def test_grouping_changes_no_verdict() -> None:
             other = together[record["node"], record["runtime_class"]]
             for key in ("verdict", "fails", "handler_loaded", "after_restart", "evidence"):
                 assert record[key] == other[key]
+
+
+def test_grouping_keeps_every_kind_of_evidence_apart() -> None:
+    """Runtimes that differ in one thing only, side by side: each verdict is that of the node alone."""
+    base: dict[str, t.Any] = {"schema": 1, "evidence": "next", "cri_ready": None, "explicit": False, "handlers": {}}
+    after = {"layers": {"next": {"available": True}}}
+    kinds = [
+        {},
+        {"cri_ready": False},
+        {"cri_ready": True},
+        {"evidence": "none"},
+        {"evidence": "loaded"},
+        {"explicit": True},
+        {**after},
+        {**after, "cri_ready": True},
+        {**after, "cri_ready": True, "restart_gains": ["runsc"]},
+        {"cri_ready": True, "handlers": {"runsc": {}}},
+        {"cri_ready": True, "handlers": {"runsc": {"usable": False}}},
+        {**after, "cri_ready": True, "handlers": {"runsc": {}}},
+        {**after, "cri_ready": True, "handlers": {"runsc": {}}, "restart_loses": ["runsc"]},
+    ]
+    fleet = [{"name": f"n{i:02}", "labels": {"sandbox": "true"}, "runtime": {**base, **kind}} for i, kind in enumerate(kinds)]
+    for accepted in (["loaded"], ["next"], ["loaded", "next"]):
+        policy = {"accept_evidence": accepted}
+        together = crosscheck([GVISOR], fleet, verdicts="all", policy=policy)["verdicts"]
+        alone = [crosscheck([GVISOR], [entry], verdicts="all", policy=policy)["verdicts"][0] for entry in fleet]
+        assert together == alone
 
 
 def test_ten_times_the_nodes_take_no_more_than_some_twenty_times_as_long() -> None:

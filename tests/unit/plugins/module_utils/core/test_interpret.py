@@ -176,6 +176,13 @@ def test_features_show_that_the_binary_ran() -> None:
     assert facts["handlers"]["kata"]["usable"] is None and "" not in facts["handlers"]
 
 
+def test_what_widens_rights_is_shown() -> None:
+    body = {"PodAnnotations": ["io.x.*"], "privileged_without_host_devices": True, "cgroupWritable": False}
+    kata = interpret(capture(ROOT, status("runc", "kata", kata=body)))["handlers"]["kata"]
+    assert kata["pod_annotations"] == ["io.x.*"] and kata["container_annotations"] == []
+    assert kata["privileged_without_host_devices"] is True and kata["cgroup_writable"] is False
+
+
 def test_a_handler_whose_binary_is_missing_is_named() -> None:
     options = {"options": {"BinaryName": "/opt/kata"}}
     text = "version = 2\n" + table("runc") + table("kata") + '[%s.containerd.runtimes.kata.options]\nBinaryName = "/opt/kata"\n' % OLD
@@ -295,7 +302,7 @@ def test_a_byte_order_mark_loads_on_1_7_and_stops_later_releases() -> None:
 
 
 def test_what_only_the_release_after_next_refuses_is_a_hint() -> None:
-    bad = dict(not_utf8={CONFIG: "it is no UTF-8 (byte 9)"})
+    bad = {"not_utf8": {CONFIG: "it is no UTF-8 (byte 9)"}}
     text = ROOT + "# caf\ufffd\n"
     old = interpret(capture(text, status("runc", "kata"), version="1.6.20", **bad))
     assert [(fault["id"], fault["severity"]) for fault in old["faults"]] == [(52, "info")] and old["healthy"]
@@ -303,6 +310,14 @@ def test_what_only_the_release_after_next_refuses_is_a_hint() -> None:
     assert [(fault["id"], fault["severity"]) for fault in new["faults"]] == [(52, "warning")]
     stopped = interpret(capture(text, version="2.1.9", cri_state="not_running", **bad))
     assert named(stopped, 47) == ["kata", "runc"] and stopped["faults"][0]["line"] == 6
+
+
+def test_what_an_upgrade_would_lose_is_foreseen_as_a_hint() -> None:
+    text = "[plugins.cri.containerd.runtimes.runc]\nruntime_type = '%s'\n" % RUNC + table("kata").replace(OLD, "plugins.cri")
+    facts = interpret(capture(text, status("runc", "kata")))
+    hint = next(fault for fault in facts["faults"] if fault["id"] == 58)
+    assert facts["healthy"] and hint["handlers"] == ["kata"] and hint["severity"] == "info"
+    assert "containerd 2.0 would not load handler kata" in hint["message"] and "no version" in hint["message"]
 
 
 def test_utf_16_is_no_configuration_but_its_handlers_are_named() -> None:

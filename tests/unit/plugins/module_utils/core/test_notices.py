@@ -40,7 +40,7 @@ SEVEN = [node(f"n{i}", ["runc", "x"]) for i in range(7)]
             ([{"apiVersion": "node.k8s.io/v1", "metadata": {"name": "c"}, "handler": "h"}], [node("a")]),
             ["RuntimeClass c", "v1beta1", "1.25"],
         ),
-        ("unscoped_classes", "info", ([cls()], [node("a")]), ([cls(x="y")], [node("a")]), ["1 RuntimeClasses", "c"]),
+        ("unscoped_classes", "info", ([cls()], [node("a")]), ([cls(x="y")], [node("a")]), ["without scheduling", "(1): c"]),
         ("handler_unnameable", "warning", ([], [node("a", ["Kata_Q"])]), ([], [node("a", ["kata-q"])]), ["Kata_Q", "a"]),
         (
             "selector_matches_no_node",
@@ -125,7 +125,7 @@ SEVEN = [node(f"n{i}", ["runc", "x"]) for i in range(7)]
             "warning",
             ([], [node("a", {"h": {"runtime_type": RUNC2}}), node("b", {"h": {"runtime_type": KATA2}}), node("c", {"h": {"runtime_type": KATA2}})]),
             ([], [node("a", {"h": {"runtime_type": KATA2}}), node("b", {"h": {"runtime_type": KATA2}})]),
-            [f"runtime_type {KATA2}, privileged_without_host_devices unset on b, c", f"{RUNC2}"],
+            [f"runtime_type {KATA2} on b, c; runtime_type {RUNC2} on a"],
         ),
         (
             "handler_differs",
@@ -151,7 +151,7 @@ SEVEN = [node(f"n{i}", ["runc", "x"]) for i in range(7)]
             "info",
             ([], [node("a", {"h": {"runtime_type": RUNC2, "binary": "/x"}}), node("b", {"h": {"runtime_type": RUNC2, "binary": "/y"}})]),
             ([], [node("a", {"h": {"runtime_type": RUNC2, "binary": "/x"}}), node("b", {"h": {"runtime_type": KATA2, "binary": "/y"}})]),
-            ["binary /x", "on a", "binary /y"],
+            ["binary /x on a; binary /y on b"],
         ),
         (
             "weakening_option",
@@ -172,7 +172,7 @@ SEVEN = [node(f"n{i}", ["runc", "x"]) for i in range(7)]
             "info",
             ([], [{"kind": "Node", "metadata": {"name": "a"}, "status": {"runtimeHandlers": [{"name": "h"}]}}]),
             ([], [node("a")]),
-            ["1 nodes"],
+            ["alone (1): a"],
         ),
     ],
 )
@@ -219,7 +219,7 @@ def test_classes_that_the_policy_leaves_out() -> None:
 def test_workloads_that_name_a_class_which_does_not_exist() -> None:
     pods = [{"kind": "Pod", "spec": {"runtimeClassName": "nvidai"}}]
     (found,) = notices("workload_class_unknown", [cls("nvidia", "nvidia")], [node("a")], workloads=pods)
-    assert "1 workloads name RuntimeClass nvidai" in found["message"]
+    assert "RuntimeClass nvidai does not exist, but workloads name it (1)" in found["message"]
     assert 'did you mean "nvidia"' in found["message"]
     assert not notices("workload_class_unknown", [cls("nvidia", "nvidai")], [node("a")], workloads=pods)
     assert not notices("workload_class_unknown", None, [node("a")], workloads=pods, classes_read=False)

@@ -36,7 +36,7 @@ READ: t.Dict[str, t.Tuple[t.Dict[str, t.Any], t.List[str]]] = {
     "any name that a pattern matches": ({_ROOT: 'imports = ["/opt/x/*"]', "/opt/x/README": "", "/opt/x/.hidden": ""},
                                         ["/opt/x/README", "/opt/x/.hidden"]),
     "relative to the file": ({_ROOT: 'imports = ["../other/*.toml"]', "/etc/other/a.toml": ""}, ["/etc/other/a.toml"]),
-    "relative to the working directory": ({_ROOT: 'imports = ["sub/*.toml"]', "/work/sub/a.toml": ""}, ["/work/sub/a.toml"]),
+    "relative to the working directory": ({_ROOT: 'imports = ["sub/*.toml"]', "/daemon/sub/a.toml": ""}, ["/daemon/sub/a.toml"]),
     "nested": ({_ROOT: 'imports = ["/opt/a.toml"]', "/opt/a.toml": 'imports = ["b/c.cfg"]', "/opt/b/c.cfg": ""},
                ["/opt/a.toml", "/opt/b/c.cfg"]),
     "cycle": ({_ROOT: 'imports = ["/opt/a.toml"]', "/opt/a.toml": 'imports = ["/opt/a.toml", "%s"]' % _ROOT}, ["/opt/a.toml"]),
@@ -67,7 +67,7 @@ def test_read(tmp_path: pathlib.Path, name: str) -> None:
     tree, expected = READ[name]
     # A link of the tree points into the tree.
     tree = {path: "-> %s%s" % (tmp_path, text[3:]) if str(text).startswith("-> /") else text for path, text in tree.items()}
-    found = _gather(tmp_path, tree, cwd="/work")
+    found = _gather(tmp_path, tree, cwd="/daemon")
     assert set(expected) <= set(found.contents), sorted(found.contents)
     assert set(found.modified) == set(found.contents)
 
