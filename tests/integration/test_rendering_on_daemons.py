@@ -67,7 +67,7 @@ def loaded(host: ContainerdHost, files: t.Mapping[str, str]) -> t.Tuple[t.Dict[s
 
 @pytest.mark.parametrize(("line", "root"), CELLS, ids=lambda value: value.replace(" ", "-"))
 def test_planned_files_load_what_was_declared(line: str, root: str, hosts: t.Dict[str, ContainerdHost]) -> None:
-    host = hosts.setdefault(line, ContainerdHost(line)) if line not in hosts else hosts[line]
+    host = hosts[line] if line in hosts else hosts.setdefault(line, ContainerdHost(line))
     text = ROOTS[root]
     first = {} if text is None else {CONFIG: text}
     before, default_before = loaded(host, first)
@@ -90,3 +90,63 @@ def test_planned_files_load_what_was_declared(line: str, root: str, hosts: t.Dic
         assert set(again) >= set(before)
         assert default_again == default_before
     assert not set(again) & set(HANDLERS)
+
+
+FOREIGN = "/etc/containerd/conf.d/50-other.toml"
+IMPORTS = 'imports = ["/etc/containerd/conf.d/*.toml"]\n'
+
+
+def everything(host: ContainerdHost, files: t.Mapping[str, str]) -> t.Dict[str, t.Any]:
+    """All that the daemon tells of its CRI configuration."""
+    host.reset()
+    host.write_tree(files)
+    assert host.start(), host.log()[-2000:]
+    config = host.cri()["info"]["config"]
+    warnings = [line for line in host.log().splitlines() if "nknown key" in line]
+    host.stop()
+    return {"config": config, "warnings": warnings}
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if not line.startswith("1.")])
+@pytest.mark.parametrize("root", ["version 2", "short names"])
+def test_migration_is_the_same_to_the_daemon(line: str, root: str, hosts: t.Dict[str, ContainerdHost]) -> None:
+    host = hosts[line] if line in hosts else hosts.setdefault(line, ContainerdHost(line))
+    text = str(ROOTS[root])
+    foreign = "version = 2\n# of another tool\n" + nodes.handler(nodes.OLD, "other", "  privileged_without_host_devices = true\n")
+    files = {CONFIG: IMPORTS + text, FOREIGN: foreign}
+    files = nodes.after(files, plan_of(files, line, handlers=HANDLERS))
+    before = everything(host, files)
+    plan = plan_of(files, line, handlers=HANDLERS, migrate=3)
+    position = [write["path"] for write in plan["writes"]].index(CONFIG)
+    # The moment after the commit, when the old drop-ins are still there, and the end.
+    for writes in (plan["writes"][: position + 1], plan["writes"]):
+        files_then = nodes.after(files, {"writes": writes})
+        assert everything(host, files_then)["config"] == before["config"]
+    done = nodes.after(files, plan)
+    assert everything(host, done)["warnings"] == []
+    assert "version = 2" not in "".join(done.values())
+    assert plan_of(done, line, handlers=HANDLERS, migrate=3)["writes"] == []
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_drop_ins_of_others_stay_in_force(line: str, hosts: t.Dict[str, ContainerdHost]) -> None:
+    host = hosts[line] if line in hosts else hosts.setdefault(line, ContainerdHost(line))
+    foreign = "version = 2\n" + nodes.handler(nodes.OLD, "runc") + nodes.handler(nodes.OLD, "other")
+    first = {CONFIG: IMPORTS + nodes.VERSION_2, FOREIGN: foreign}
+    before = loaded(host, first)
+    files = nodes.after(first, plan_of(first, line, handlers=HANDLERS, default_handler="mine"))
+    handlers, default = loaded(host, files)
+    assert set(handlers) == set(before[0]) | set(HANDLERS)
+    assert default == "mine"
+    assert "other" in handlers
+    files = nodes.after(files, plan_of(files, line, remove=True))
+    assert files == first
+
+
+@pytest.mark.parametrize("line", ["2.0", "2.1", "2.2", "2.3"])
+def test_a_handlers_snapshotter_does_not_stop_cri(line: str, hosts: t.Dict[str, ContainerdHost]) -> None:
+    host = hosts[line] if line in hosts else hosts.setdefault(line, ContainerdHost(line))
+    first = {CONFIG: nodes.VERSION_3}
+    declared = {"mine": dict(HANDLERS["mine"], snapshotter="native")}
+    files = nodes.after(first, plan_of(first, line, handlers=declared))
+    assert loaded(host, files)[0]["mine"]["snapshotter"] == "native"

@@ -23,8 +23,8 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets
 _BEGIN = "# >>> kubenode.runtime_gate"
 BEGIN_LINE = _BEGIN + ": managed lines, changes here are overwritten"
 END_LINE = "# <<< kubenode.runtime_gate"
-#: A line that ours replaced, and the same for a last line that had no line break.
-_WAS, _WAS_UNENDED = "#|", "#~"
+#: A line that ours replaced; and a line that says that the owner's last line, before the mark, had no line break.
+_WAS, _UNENDED = "#|", "#~"
 #: The first line of a file that is ours as a whole.
 OWN_FILE = "# Written by kubenode.runtime_gate"
 
@@ -55,14 +55,19 @@ def mark(base: str, edited: str, name: str) -> str:
         return BOM + mark(base[1:], edited[1:], name)
     ending = "\r\n" if "\r\n" in base else "\n"
     before, after = _lines(base), _lines(edited)
+    unended = bool(before) and not base.endswith("\n") and before[-1:] != after[-1:]
+    if unended:
+        before, after = _lines(base + "\n"), _lines(edited if edited.endswith("\n") else edited + "\n")
+    hunks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     marked: t.List[str] = []
-    for operation, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    for number, (operation, a, b, c, d) in enumerate(hunks):
         if operation == "equal":
             marked += before[a:b]
             continue
-        was = [(_WAS if line.endswith("\n") else _WAS_UNENDED) + line.rstrip("\n") + "\n" for line in before[a:b]]
+        was = [_WAS + (line if line.endswith("\n") else line + "\n") for line in before[a:b]]
         ours = [line if line.endswith("\n") else line + "\n" for line in after[c:d]]
-        marked += [BEGIN_LINE + ending, *was, *ours, END_LINE + ending]
+        note = [_UNENDED + ending] if unended and number == len(hunks) - 1 else []
+        marked += [BEGIN_LINE + ending, *note, *was, *ours, END_LINE + ending]
     text = "".join(marked)
     _prove(base, edited, text, name)
     return text
@@ -76,7 +81,12 @@ def appended(base: str, lines: str) -> str:
 def _prove(base: str, edited: str, marked: str, name: str) -> None:
     if unmark(marked, name) != base:
         raise RuntimeGateError("%s: marks of origin cannot be set in it, use another mode" % name)
-    if tree_of(marked, name) != tree_of(edited, name):
+    wanted = tree_of(edited, name)
+    try:
+        same = tree_of(marked, name) == wanted
+    except RuntimeGateError:
+        same = False
+    if not same:
         raise RuntimeGateError(
             "%s: a change falls inside a string of several lines; write that string on one line and run again" % name
         )
@@ -102,7 +112,8 @@ def unmark(text: str, name: str) -> str:
         return BOM + unmark(text[1:], name)
     kept: t.List[str] = []
     opened = 0
-    for number, line in enumerate(_lines(text), 1):
+    lines = _lines(text)
+    for number, line in enumerate(lines, 1):
         if line.strip().startswith(_BEGIN):
             if opened:
                 break
@@ -111,21 +122,22 @@ def unmark(text: str, name: str) -> str:
             kept.append(line)
         elif line.strip().startswith(END_LINE):
             opened = 0
-        else:
-            kept += _replaced(line)
+        elif line.startswith(_WAS):
+            kept.append(line[len(_WAS) :])
     if opened:
         raise RuntimeGateError(
             "%s, line %d: the line %r has no closing %r; restore it, or delete both with what is ours between them"
             % (name, opened, _BEGIN, END_LINE)
         )
-    return "".join(kept)
+    return "".join(kept)[:-1] if _ends_without_line_break(lines) else "".join(kept)
 
 
-def _replaced(line: str) -> t.List[str]:
-    """The owner's line that a line between marks keeps; none: it is ours."""
-    if line.startswith(_WAS):
-        return [line[len(_WAS) :]]
-    return [line[len(_WAS_UNENDED) :].rstrip("\n")] if line.startswith(_WAS_UNENDED) else []
+def _ends_without_line_break(lines: t.List[str]) -> bool:
+    """A mark ends the text and says that what is before it had no line break at its end."""
+    if not lines or not lines[-1].strip().startswith(END_LINE):
+        return False
+    start = max(index for index, line in enumerate(lines) if line.strip().startswith(_BEGIN))
+    return any(line.startswith(_UNENDED) for line in lines[start:])
 
 
 def tree_of(text: str, name: str) -> t.Dict[str, t.Any]:

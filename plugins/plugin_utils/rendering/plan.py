@@ -128,6 +128,9 @@ class _Planner:
         if mended is not None:
             bare[stage.root] = mended
             stage = self._stage(bare)
+        if self.removing and stage.root in self.padding and bare.get(stage.root, "") is None:
+            # The daemon is started with -c: without the file it would not start at all.
+            bare[stage.root] = ""
         if self.options.get("migrate") is not None and not self.removing:
             moved = self._migrated(stage)
             bare.update(moved)
@@ -382,8 +385,8 @@ class _Planner:
         section = stage.loadable()
         if wanted.default and wanted.default not in section.handlers:
             raise RuntimeGateError("default_handler: there is no handler %s, declared or otherwise" % wanted.default)
-        if section.down is not None:
-            raise RuntimeGateError("CRI would not be served after this change: %s" % section.down.message)
+        if section.down is not None and not self.removing:
+            raise RuntimeGateError("CRI would not be served after this change: %s%s" % (section.down.message, _named_in(stage, section)))
         for name, body in wanted.handlers.items():
             if not render.satisfied(body, section.handlers.get(name)):
                 raise RuntimeGateError(self._unreached(stage, "handler %s" % name, name))
@@ -606,6 +609,13 @@ def _version(node: t.Mapping[str, t.Any], options: t.Mapping[str, t.Any]) -> t.T
     if rules is None:
         raise RuntimeGateError("containerd %s is not a release that this collection knows (1.3 and later)" % version)
     return str(version), rules
+
+
+def _named_in(stage: Stage, section: Section) -> str:
+    """The files that switch CRI off, for a sentence; a drop-in's list cannot be taken back by another file."""
+    plugin = section.down.plugin if section.down is not None else ""
+    files = [document.path for document in stage.load.order if plugin and plugin in (document.tree or {}).get("disabled_plugins", ())]
+    return " of %s; take it out there" % ", ".join(files) if files else ""
 
 
 def _has_plugin(tree: t.Optional[Table], plugin: str) -> bool:

@@ -10,6 +10,8 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering im
 BASES = {
     "plain": 'version = 2\n# a comment\n[a]\nb = "c"\n',
     "no last line break": 'version = 2\n[a]\nb = "c"',
+    "a string at the end": '[a]\nb = """\nc\n"""',
+    "CRLF without the last": 'version = 2\r\n[a]\r\nb = "c"',
     "CRLF": 'version = 2\r\n[a]\r\nb = "c"\r\n',
     "byte order mark": '\ufeffversion = 2\n[a]\nb = "c"\n',
     "empty": "",
@@ -35,6 +37,12 @@ def test_replaced_lines_are_kept_as_comments() -> None:
 def test_lines_that_the_owner_adds_around_ours_stay() -> None:
     marked = marks.mark("a = 1\n", "a = 1\nb = 2\n", "f")
     assert marks.unmark("z = 0\n" + marked + "c = 3\n", "f") == "z = 0\na = 1\nc = 3\n"
+
+
+def test_a_line_break_that_the_owner_needs_now_stays() -> None:
+    marked = marks.mark("a = 1", "a = 1\nb = 2\n", "f")
+    assert marks.unmark(marked, "f") == "a = 1"
+    assert marks.unmark(marked + "c = 3\n", "f") == "a = 1\nc = 3\n"
 
 
 def test_a_mark_without_its_end_is_named() -> None:

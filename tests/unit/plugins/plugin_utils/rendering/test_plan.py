@@ -329,6 +329,18 @@ def test_a_withheld_file_stops_everything() -> None:
     assert said == "what is loaded cannot be told, so nothing is written: %s: its secrets cannot be located" % FOREIGN
 
 
+def test_a_drop_in_that_switches_cri_off_is_named() -> None:
+    files = dict(V3, **{FOREIGN: 'version = 3\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n'})
+    assert "stands in disabled_plugins of %s; take it out there" % FOREIGN in refusal(files, handlers=NVIDIA, repair=True)
+
+
+def test_the_removal_does_not_ask_for_more_than_was_there() -> None:
+    # CRI was switched off by somebody after we had written: ours goes all the same.
+    files = nodes.after(V3, plan_of(V3, handlers=NVIDIA))
+    files[FOREIGN] = 'version = 3\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n'
+    assert [write["path"] for write in plan_of(files, remove=True)["writes"]] == [DROP_IN]
+
+
 def test_a_root_file_that_does_not_load_is_named() -> None:
     assert "/etc/containerd/config.toml is not TOML" in refusal({nodes.CONFIG: "version = 2\n[a\n"}, handlers=NVIDIA)
     files = {nodes.CONFIG: 'version = 2\nimports = ["/etc/gone.toml"]\n'}
@@ -341,7 +353,8 @@ def test_an_explicit_path_without_a_file_gets_one() -> None:
     assert [write["path"] for write in plan["writes"]] == ["/etc/other/conf.d/zz-runtime-gate.toml", "/etc/other/config.toml"]
     done = nodes.after({}, plan)
     assert plan_of(done, node=node, handlers=NVIDIA)["writes"] == []
-    assert nodes.after(done, plan_of(done, node=node, remove=True)) == {}
+    # Without the file that -c names the daemon would not start: it is left behind, empty.
+    assert nodes.after(done, plan_of(done, node=node, remove=True)) == {"/etc/other/config.toml": ""}
 
 
 def test_lines_added_to_a_root_file_of_ours_stay() -> None:
