@@ -50,7 +50,7 @@ def test_failures(result: t.Dict[str, t.Any], words: t.Optional[str]) -> None:
     failure = caught.value.result
     assert failure["failed"] is True and CAPTURE_KEY not in failure and "invocation" not in failure
     if words is None:
-        assert failure["msg"] == result.get("msg", "the node half gave no capture")
+        assert failure["msg"] == result.get("msg", "the node half gave no answer")
     else:
         assert words in failure["msg"] and "runtime_gate_source: api" in failure["msg"] and "capture" in failure["msg"]
         assert sorted(failure) == ["failed", "msg"]
