@@ -54,7 +54,7 @@ def plan_of(files: t.Mapping[str, str], release: str, **options: t.Any) -> t.Dic
     return make_plan(capture, interpret(capture), dict({"allow_absent_binary": True}, **options))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), release=st.sampled_from(["1.6.20", "1.7.28", "2.0.5", "2.2.1", "2.3.4", "2.4.0"]), mode=st.sampled_from(["auto", "merge"]))
 def test_what_is_not_ours_stays_and_comes_back(data: t.Any, release: str, mode: str) -> None:
     version = 2 if release.startswith("1.") else data.draw(st.sampled_from([2, 3]))
