@@ -9,7 +9,7 @@ module: runtime_handlers
 short_description: Runtime handlers into a node's containerd as one transaction, proved before and after
 version_added: 0.2.0
 author:
-  - The kubenode.runtime_gate contributors
+  - The kubenode.runtime_gate contributors (@kubenode)
 description:
   - Renders one declaration of handlers as the configuration that is right for the containerd on this node, by the version and the
     plugin names of its root file, and at the place that its distribution reads.
@@ -25,6 +25,9 @@ extends_documentation_fragment:
   - kubenode.runtime_gate.collect
   - kubenode.runtime_gate.writer
 options:
+  _request:
+    description: What the action plugin asks of the half on the node. It is not for use.
+    type: str
   engine:
     description: Which engine is written. V(auto) is the one of the node; so far that is containerd.
     type: str

@@ -10,7 +10,7 @@ import typing as t
 import yaml
 
 from ansible_collections.kubenode.runtime_gate.plugins.doc_fragments.collect import ModuleDocFragment
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.handlers_options import HANDLERS_OPTIONS
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.handlers_options import HANDLERS_OPTIONS, REQUEST_KEY
 from ansible_collections.kubenode.runtime_gate.plugins.modules import runtime_handlers as module
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import desired
 
@@ -27,7 +27,7 @@ def _options() -> t.Dict[str, t.Any]:
 
 def test_every_option_is_documented_as_it_is() -> None:
     documented = _options()
-    assert set(documented) == set(HANDLERS_OPTIONS)
+    assert set(documented) == {*HANDLERS_OPTIONS, REQUEST_KEY}
     for name, spec in HANDLERS_OPTIONS.items():
         for key in ("type", "default", "choices", "elements"):
             assert documented[name].get(key) == spec.get(key), (name, key)
