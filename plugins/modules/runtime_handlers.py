@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: runtime_handlers
 short_description: Runtime handlers into a node's containerd as one transaction, proved before and after
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - The kubenode.runtime_gate contributors (@kubenode)
 description:
