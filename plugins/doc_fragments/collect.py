@@ -37,7 +37,7 @@ options:
 requirements:
   - Python 3.8 or later on the node, and nothing else.
 notes:
-  - It only reads. Root privileges (C(become)) are needed to ask the runtime and to see its process.
+  - Root privileges (C(become)) are needed to ask the runtime and to see its process.
   - Secrets are masked on the node, before anything leaves it. A file in which they cannot be located with certainty is
     withheld, and the result says so.
 """

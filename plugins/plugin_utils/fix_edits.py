@@ -129,7 +129,22 @@ def _list_of(text: str, edit: Edit) -> t.List[t.Any]:
 
 def _add(text: str, edit: Edit) -> str:
     values = _list_of(text, edit)
-    return text if edit["value"] in values else _set(text, dict(edit, value=values + [edit["value"]]))
+    if edit["value"] in values:
+        return text
+    path = _key_path(str(edit["table"])) + (str(edit["key"]),)
+    array = _find(text, path)
+    if array is None or array.form != "array":
+        return _set(text, dict(edit, value=values + [edit["value"]]))
+    # Behind the last element, so that comments and line breaks of the list stay.
+    elements = [entry for entry in toml_spans.scan(text) if entry.kind == "element" and tuple(entry.path[:-1]) == path]
+    place, separator = (elements[-1].end, ", ") if elements else (array.start + 1, "")
+    return text[:place] + separator + _toml(edit["value"]) + text[place:]
+
+
+def _append(text: str, edit: Edit) -> str:
+    """A text of whole tables at the end of the file."""
+    separator = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    return text + separator + str(edit["value"])
 
 
 def _discard(text: str, edit: Edit) -> str:
@@ -187,6 +202,7 @@ _OPERATIONS: t.Dict[str, t.Callable[[str, Edit], str]] = {
     "prepend": _set,
     "unset": _unset,
     "add": _add,
+    "append": _append,
     "discard": _discard,
     "rename_table": _rename_table,
     "drop_table": _drop_table,

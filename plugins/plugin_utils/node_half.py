@@ -48,24 +48,38 @@ def run_node_half(
     :param arguments: the options of collect_options.py; None means not given.
     :raises NodeHalfFailed: the module failed, or the host is unreachable.
     """
-    given = {name: value for name, value in arguments.items() if value is not None}
-    result = execute_module(module_name=MODULE, module_args=given, task_vars=task_vars)
-    if result.get("failed") or result.get("unreachable") or not isinstance(result.get(CAPTURE_KEY), dict):
-        raise NodeHalfFailed(_explained(result))
-    rest = {key: result[key] for key in ("warnings", "deprecations") if key in result}
+    return run_module(execute_module, MODULE, CAPTURE_KEY, arguments, task_vars)
+
+
+def run_module(
+    execute_module: t.Callable[..., t.Dict[str, t.Any]],
+    name: str,
+    key: str,
+    arguments: t.Mapping[str, t.Any],
+    task_vars: t.Mapping[str, t.Any],
+) -> t.Tuple[t.Dict[str, t.Any], t.Dict[str, t.Any]]:
+    """(what the module returns under ``key``, rest of its result: warnings and the like).
+
+    :raises NodeHalfFailed: the module failed, or the host is unreachable.
+    """
+    given = {option: value for option, value in arguments.items() if value is not None}
+    result = execute_module(module_name=name, module_args=given, task_vars=task_vars)
+    if result.get("failed") or result.get("unreachable") or not isinstance(result.get(key), dict):
+        raise NodeHalfFailed(_explained(result, key))
+    rest = {other: result[other] for other in ("warnings", "deprecations") if other in result}
     # Plain data from here on: ansible-core 2.18 has a text class of its own (which no YAML writer knows), 2.19 tags them.
-    return json.loads(json.dumps(result[CAPTURE_KEY])), rest
+    return json.loads(json.dumps(result[key])), rest
 
 
-def _explained(result: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
-    result = {key: value for key, value in result.items() if key not in (CAPTURE_KEY, "invocation")}
+def _explained(result: t.Dict[str, t.Any], answer: str) -> t.Dict[str, t.Any]:
+    result = {key: value for key, value in result.items() if key not in (answer, "invocation")}
     if result.get("unreachable"):
         return result
     said = " ".join(str(result.get(key, "")) for key in ("msg", "module_stderr", "module_stdout", "exception"))
     if _PYTHON.search(said):
         return {"failed": True, "msg": "%s Found: %s" % (_OTHER_WAYS, _first_sentence(result, said))}
     result["failed"] = True
-    result.setdefault("msg", "the node half gave no capture")
+    result.setdefault("msg", "the node half gave no answer")
     return result
 
 

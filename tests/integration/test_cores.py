@@ -72,7 +72,8 @@ def test_it_is_this_version(core):
 def test_the_gate_gives_the_same_answer(core, tmp_path, arguments):
     report = tmp_path / "report.json"
     name, *rest = arguments
-    options = json.dumps({"runtime_gate_report_path": str(report)})
+    pace = {"runtime_gate_serial": "100%", "runtime_gate_max_fail_percentage": 100}
+    options = json.dumps({**pace, "runtime_gate_report_path": str(report)})
     status, text = core.run("playbook", "-i", EXAMPLE / "inventory.yml", f"kubenode.runtime_gate.{name}", "-e", options, *rest)
     made = json.loads(report.read_text())
     assert status == 2 and set(made["failing_nodes"]) == BROKEN and {entry["host"] for entry in made["hosts"]} == ALL, text

@@ -309,13 +309,14 @@ def _image_conflicts(load: Load, body: Tree, containerd: Tree) -> t.Optional[Dow
     if mirrors and config_path and rules.mirrors_exclude_config_path:
         return Down("mirrors", "`mirrors` cannot be set when `config_path` is provided", key="config_path")
     snapshotter = field(images if rules.modern else containerd, "snapshotter", rules)
-    if isinstance(snapshotter, str) and snapshotter and not _snapshotter_exists(load, snapshotter):
+    if isinstance(snapshotter, str) and snapshotter and not snapshotter_exists(load, snapshotter):
         message = "failed to find snapshotter %r" % snapshotter
         return Down("snapshotter", message, key="snapshotter", value=snapshotter)
     return None
 
 
-def _snapshotter_exists(load: Load, name: str) -> bool:
+def snapshotter_exists(load: Load, name: str) -> bool:
+    """A snapshotter of this name is built in and not disabled, or comes as a proxy plugin."""
     proxy = load.proxy_plugins.get(name)
     if isinstance(proxy, dict):
         return proxy.get("type") in _PROXY_SNAPSHOTTER_TYPES
@@ -326,4 +327,14 @@ def _snapshotter_exists(load: Load, name: str) -> bool:
     return name in BUILTIN_SNAPSHOTTERS and "io.containerd.snapshotter.v1." + name not in load.disabled
 
 
-__all__ = ("BUILTIN_SNAPSHOTTERS", "Down", "LINUX_V1", "RUNC_V2", "Section", "builtin_runc", "resolve", "section_name")
+__all__ = (
+    "BUILTIN_SNAPSHOTTERS",
+    "Down",
+    "LINUX_V1",
+    "RUNC_V2",
+    "Section",
+    "builtin_runc",
+    "resolve",
+    "section_name",
+    "snapshotter_exists",
+)

@@ -82,6 +82,8 @@ class LineRules(t.NamedTuple):
     mirrors_exclude_config_path: bool
     #: plugins without which CRI is not served (measured by disabling each plugin of each line), CRI's own first
     needed_plugins: t.Tuple[str, ...]
+    #: the default of the CRI plugin's ``enable_cdi``: None where it has no such key (before 1.7, #6654), on since 2.0 (#9621)
+    enable_cdi: t.Optional[bool]
     #: keys that a handler's table may have
     handler_keys: t.FrozenSet[str]
 
@@ -161,6 +163,7 @@ _LINE_1_4 = LineRules(
     snapshotter_for_pulls=True,
     mirrors_exclude_config_path=False,
     needed_plugins=_NEEDED_1_4,
+    enable_cdi=None,
     handler_keys=_KEYS_1_4,
 )
 _LINE_1_5 = _LINE_1_4._replace(
@@ -179,7 +182,12 @@ _LINE_1_5 = _LINE_1_4._replace(
 )
 _LINE_1_6 = _LINE_1_5._replace(name="1.6", absolute_runtime_type=True, needed_plugins=_NEEDED_1_6, handler_keys=_KEYS_1_6)
 _LINE_1_7 = _LINE_1_6._replace(
-    name="1.7", honours_runtime_path=True, plugin_prefix_checked=True, needed_plugins=_NEEDED_1_7, handler_keys=_KEYS_1_7
+    name="1.7",
+    honours_runtime_path=True,
+    plugin_prefix_checked=True,
+    enable_cdi=False,
+    needed_plugins=_NEEDED_1_7,
+    handler_keys=_KEYS_1_7,
 )
 _LINE_2_0 = LineRules(
     name="2.0",
@@ -209,6 +217,7 @@ _LINE_2_0 = LineRules(
     snapshotter_for_pulls=False,
     mirrors_exclude_config_path=True,
     needed_plugins=_NEEDED_2_0,
+    enable_cdi=True,
     handler_keys=_KEYS_2_0,
 )
 _LINE_2_1 = _LINE_2_0._replace(name="2.1", needed_plugins=_NEEDED_2_1, handler_keys=_KEYS_2_1)

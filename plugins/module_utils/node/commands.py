@@ -66,7 +66,7 @@ def run(argv: t.Sequence[str], timeout: float, executable: t.Optional[str] = Non
             _end(process)
 
 
-def _communicate(process: "subprocess.Popen[bytes]", deadline: float) -> Output:
+def _communicate(process: subprocess.Popen[bytes], deadline: float) -> Output:
     kept: t.Dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
     truncated = False
     with selectors.DefaultSelector() as selector:
@@ -83,14 +83,14 @@ def _communicate(process: "subprocess.Popen[bytes]", deadline: float) -> Output:
     return Output(bytes(kept["stdout"]), bytes(kept["stderr"]), process.wait(_left(process, deadline)), truncated)
 
 
-def _left(process: "subprocess.Popen[bytes]", deadline: float) -> float:
+def _left(process: subprocess.Popen[bytes], deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
         raise subprocess.TimeoutExpired(process.args, 0)
     return left
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     """End what is left of the command, its children too: they hold the pipes."""
     try:
         os.killpg(process.pid, signal.SIGKILL)

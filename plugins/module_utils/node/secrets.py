@@ -257,6 +257,27 @@ class Masker:
         _verify(masked, document)
         return masked
 
+    def put_back(self, edited: str, original: str) -> str:
+        """A text that was edited in its masked form, with the original's own values in their places, by ordinal.
+
+        :param edited: the masked text of ``original`` after an edit elsewhere.
+        :raises Withheld: the original cannot be masked, so it was never edited elsewhere; or a placeholder of the
+            edited text is none of this file's, was written in another form, or is missing.
+        """
+        masked = self.toml(original)
+        spans = [] if masked == original else sorted(self._toml_spans(original, scan_document(original)))
+        values = {number: (form, original[a:b]) for a, b, number, form in _placeholders(original, spans)}
+        lost = sorted(number for number, (form, _raw) in values.items() if form not in edited)
+        if lost:
+            raise Withheld("the edit would lose the secret value number %d of this file" % lost[0])
+        rest = edited
+        for form, _raw in values.values():
+            rest = rest.replace(form, "")
+        for match in PLACEHOLDER.finditer(rest):
+            if int(match.group(1)) in values or match.group() not in original:
+                raise Withheld("%s stands for no value of this file, or was changed" % match.group())
+        return _put_values(edited, dict(values.values()))
+
     def _toml_spans(self, text: str, document: Document) -> t.Iterator[t.Tuple[int, int, str]]:
         """(start, end, form) of what must be replaced; form: ``string``, ``comment`` or ``part``."""
         leaves = [entry for entry in document.entries if entry.form in ("string", "scalar")]
@@ -303,7 +324,7 @@ class Masker:
         """A decoded JSON document with its secrets masked; the same keys but for secrets inside a key."""
         return self._json(value, (), _Counter(_highest(json.dumps(value))))
 
-    def _json(self, value: t.Any, path: Path, counter: "_Counter") -> t.Any:
+    def _json(self, value: t.Any, path: Path, counter: _Counter) -> t.Any:
         if isinstance(value, dict):
             return {
                 self._free(key, counter): self._json(inner, path + (key,), counter) for key, inner in value.items()
@@ -320,7 +341,7 @@ class Masker:
             return counter.placeholder()
         return self._json_string(value, path, counter) if isinstance(value, str) else value
 
-    def _json_list(self, values: t.List[t.Any], path: Path, counter: "_Counter") -> t.List[t.Any]:
+    def _json_list(self, values: t.List[t.Any], path: Path, counter: _Counter) -> t.List[t.Any]:
         masked = []
         neighbours = _Neighbours()
         for value in values:
@@ -331,7 +352,7 @@ class Masker:
                 masked.append(self._json(value, path, counter))
         return masked
 
-    def _json_string(self, value: str, path: Path, counter: "_Counter") -> str:
+    def _json_string(self, value: str, path: Path, counter: _Counter) -> str:
         if value[:1] in ("{", "["):
             try:
                 inner = json.loads(value)
@@ -347,7 +368,7 @@ class Masker:
         """A command line with the values of secret options and variables masked."""
         return self._words(argv, _Counter(0))
 
-    def _words(self, argv: t.Sequence[str], counter: "_Counter") -> t.List[str]:
+    def _words(self, argv: t.Sequence[str], counter: _Counter) -> t.List[str]:
         words = []
         hide_next = False
         for word in argv:
@@ -368,7 +389,7 @@ class Masker:
                 words.append(self._free(inner, counter))
         return words
 
-    def _hide_value(self, word: str, value: str, counter: "_Counter") -> str:
+    def _hide_value(self, word: str, value: str, counter: _Counter) -> str:
         if value.lower() in _PLAIN_VALUES:
             return word
         self._remember(value)
@@ -378,7 +399,7 @@ class Masker:
         """The same for a command line written as one text."""
         return self._line(text, _Counter(_highest(text)))
 
-    def _line(self, text: str, counter: "_Counter") -> str:
+    def _line(self, text: str, counter: _Counter) -> str:
         words = _WORD.findall(text)
         # _WORD takes everything that is not blank, so the blanks between the words are what is left.
         blanks = _WORD.split(text)
@@ -397,7 +418,7 @@ class Masker:
             masked = "\n".join(lines)
         return masked
 
-    def _free(self, text: str, counter: "_Counter") -> str:
+    def _free(self, text: str, counter: _Counter) -> str:
         pieces = []
         position = 0
         for start, end in content_spans(text):
@@ -424,11 +445,11 @@ class Masker:
 
 class _Counter:
     def __init__(self, used: int) -> None:
-        self._number = used
+        self.number = used
 
     def placeholder(self) -> str:
-        self._number += 1
-        return "__RUNTIME_GATE_MASKED_%d__" % self._number
+        self.number += 1
+        return "__RUNTIME_GATE_MASKED_%d__" % self.number
 
 
 def _highest(text: str) -> int:
@@ -485,20 +506,35 @@ def _without_quotations(line: str) -> str:
     return _QUOTED.sub(lambda match: match.group() if _SAFE_QUOTED.match(match.group()) else '"(withheld)"', line)
 
 
-def _replace(text: str, spans: t.Iterable[t.Tuple[int, int, str]]) -> str:
-    """The text with a placeholder, numbered in file order, in place of each span."""
+def _placeholders(text: str, spans: t.Iterable[t.Tuple[int, int, str]]) -> t.Iterator[t.Tuple[int, int, int, str]]:
+    """(start, end, number, what is written there) for each span, numbered in file order."""
     counter = _Counter(_highest(text))
-    pieces = []
-    position = 0
     for start, end, form in spans:
         placeholder = counter.placeholder()
         lines = text.count("\n", start, end)
         if form == "string":
             # A backslash at the end of a line joins the lines: the value is the placeholder, the line count is kept.
             placeholder = '"""%s\\%s"""' % (placeholder, "\n" * lines) if lines else '"%s"' % placeholder
+        yield start, end, counter.number, placeholder
+
+
+def _replace(text: str, spans: t.Iterable[t.Tuple[int, int, str]]) -> str:
+    """The text with a placeholder, numbered in file order, in place of each span."""
+    pieces = []
+    position = 0
+    for start, end, _number, placeholder in _placeholders(text, spans):
         pieces += [text[position:start], placeholder]
         position = end
     return "".join(pieces) + text[position:]
+
+
+def _put_values(text: str, values: t.Mapping[str, str]) -> str:
+    """All forms are replaced in one pass, so that no value is searched for placeholders."""
+    if not values:
+        return text
+    # The longest first: the bare placeholder of one number is no part of another's, but of its own quoted form.
+    forms = "|".join(re.escape(form) for form in sorted(values, key=len, reverse=True))
+    return re.sub(forms, lambda match: values[match.group()], text)
 
 
 def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int, str]]:

@@ -50,7 +50,7 @@ def test_failures(result: t.Dict[str, t.Any], words: t.Optional[str]) -> None:
     failure = caught.value.result
     assert failure["failed"] is True and CAPTURE_KEY not in failure and "invocation" not in failure
     if words is None:
-        assert failure["msg"] == result.get("msg", "the node half gave no capture")
+        assert failure["msg"] == result.get("msg", "the node half gave no answer")
     else:
         assert all(part in failure["msg"] for part in (words, "runtimeclass_crosscheck (by its status.runtimeHandlers)", "'capture'"))
         assert "runtime_gate_source" not in failure["msg"]  # there is no such variable

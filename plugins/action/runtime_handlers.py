@@ -1,0 +1,57 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Renders and judges on the controller; collects, proves and applies on the node, one remote call a step."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.handlers_options import (
+    ANSWER_KEY,
+    HANDLERS_OPTIONS,
+    REQUEST_KEY,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import handlers_flow
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.node_half import NodeHalfFailed, run_module
+
+MODULE = "kubenode.runtime_gate.runtime_handlers"
+
+
+class ActionModule(ActionBase):
+    """The controller's half."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_diff = True
+    _supports_async = False
+
+    def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
+        result = super().run(tmp, task_vars)
+        task_vars = task_vars or {}
+        _validation, options = self.validate_argument_spec(argument_spec=HANDLERS_OPTIONS)
+        warnings: t.Dict[str, t.Any] = {}
+
+        def call(request: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
+            arguments = {REQUEST_KEY: json.dumps(request)}
+            answer, rest = run_module(self._execute_module, MODULE, ANSWER_KEY, arguments, task_vars)
+            warnings.update(rest)
+            return answer
+
+        alone = len(task_vars.get("ansible_play_batch") or [None]) == 1
+        try:
+            answer = handlers_flow.change(call, options, bool(self._task.check_mode), alone)
+        except handlers_flow.Refused as error:
+            return dict(result, failed=True, changed=False, msg=str(error), **error.details)
+        except RuntimeGateError as error:
+            return dict(result, failed=True, changed=False, msg=str(error))
+        except NodeHalfFailed as error:
+            return dict(result, **error.result)
+        finally:
+            self._remove_tmp_path(self._connection._shell.tmpdir)
+        if not self._task.diff:
+            del answer["diff"]
+        return dict(result, **warnings, **answer)

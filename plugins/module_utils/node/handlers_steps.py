@@ -1,0 +1,66 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What module runtime_handlers does on the node: one step a remote call, each by itself.
+
+Runs on nodes: the standard library of Python 3.8 only.
+"""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import binaries, transaction, tree
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.collect import collect
+
+Table = t.Dict[str, t.Any]
+
+
+def run(request: t.Mapping[str, t.Any]) -> Table:
+    """Do one step.
+
+    :param request: ``step`` (``collect``, ``prove`` or ``apply``) and ``options`` (of transaction.py); for ``collect`` also
+        ``collect`` (options of collect.py) and ``executables`` (names and paths to look up); else ``plan``.
+    :returns: for ``collect``: ``capture`` and ``recovered`` (transaction.recover); else what the step of that name gives.
+    :raises RuntimeGateError: the step cannot be done; the node is as it was.
+    """
+    steps: t.Dict[str, t.Callable[[t.Mapping[str, t.Any]], Table]] = {"collect": _collect, "prove": _prove, "apply": _apply}
+    step = steps.get(str(request.get("step")))
+    if step is None:
+        raise RuntimeGateError("there is no step %r" % request.get("step"))
+    return step(request)
+
+
+def _collect(request: t.Mapping[str, t.Any]) -> Table:
+    """An interrupted change is finished or undone first: what is collected must be a state to build on."""
+    recovered = transaction.recover(request["options"])
+    capture = collect(request["collect"])
+    _look_up(capture["node"], request.get("executables") or [])
+    return {"capture": capture, "recovered": recovered}
+
+
+def _look_up(node: Table, names: t.Iterable[str]) -> None:
+    """Note the executables of handlers that no file of the node names yet."""
+    found = node.setdefault("binaries", {})
+    missing = [name for name in names if name not in found]
+    running = node.get("daemon_path")
+    exes = [one.get("exe") for one in node.get("runtimes") or [] if one.get("engine") == node.get("engine")]
+    exe = node.get("daemon_exe") or next(iter(exes), None)
+    found.update(binaries.look_up(missing, running or os.environ.get("PATH"), exe, node.get("daemon_cwd"), ""))
+
+
+def _prove(request: t.Mapping[str, t.Any]) -> Table:
+    """The plan's own files, and then what a distribution will render from them: the latter is what containerd loads."""
+    plan = request["plan"]
+    answer = transaction.prove(plan, request["options"])
+    for path, text in (plan.get("staged") or {}).items():
+        rendering = {"path": path, "text": text, "sha256": tree.current(os.path.realpath(path)), "mode": None}
+        rendered = transaction.prove(dict(plan, writes=[rendering], commit=path), request["options"])
+        binaries_of_both = dict(answer["binaries"], **rendered["binaries"])
+        answer = dict(rendered, binaries=binaries_of_both)
+    return answer
+
+
+def _apply(request: t.Mapping[str, t.Any]) -> Table:
+    return transaction.apply(request["plan"], request["options"])

@@ -1,0 +1,127 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Restarts the container runtime: through the service manager, or by a command of the user's. Never by a signal.
+
+A signal is no way: SIGHUP ends containerd on every release line (LOADING.md, section 4), and what a process manager then does
+is its own affair. Runs on nodes: the standard library of Python 3.8 only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import commands, discovery
+
+_SNAP_UNIT = re.compile(r"snap\.([^.]+)\.([^.]+)\.service\Z")
+_SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_KEPT_OUTPUT = 4000
+# systemd.kill(5): of these two, everything that is left in the unit's control group is killed too. The shims of running pods
+# live there: they are children of containerd, and neither containerd nor k3s moves them away. The packages of containerd,
+# Docker, k3s, rke2 and k0s therefore all say KillMode=process.
+_KILLS_PODS = ("control-group", "mixed")
+
+
+class Restart(t.NamedTuple):
+    """How this node's runtime is restarted.
+
+    :ivar argv: the command. ``unit``: the service, None for a user's command.
+    """
+
+    argv: t.List[str]
+    unit: t.Optional[str]
+
+    @property
+    def words(self) -> str:
+        return "`%s`" % self.argv[0] if self.unit is None else "`%s`" % " ".join(self.argv)
+
+
+def find(unit: t.Optional[str], command: t.Optional[t.Sequence[str]], timeout: float) -> Restart:
+    """The way to restart; it is checked before anything is changed.
+
+    :param unit: name of the service. ``command``: the user's own command; it decides.
+    :raises RuntimeGateError: there is no way, or it would end the running pods.
+    """
+    if command:
+        return Restart(list(command), None)
+    if not unit:
+        raise RuntimeGateError(
+            "No service of the container runtime is known on this node, so it cannot be restarted; name it (unit), give a "
+            "command (restart_command), or say restart: never."
+        )
+    try:
+        facts = discovery.unit(unit, timeout)
+    except commands.CommandFailed as error:
+        raise RuntimeGateError("%s cannot be restarted: %s." % (unit, error)) from None
+    if facts is None:
+        raise RuntimeGateError(
+            "%s cannot be restarted: systemd does not run here or has no such service; name the right one (unit), give a "
+            "command (restart_command), or say restart: never." % unit
+        )
+    if facts["kill_mode"] in _KILLS_PODS:
+        raise RuntimeGateError(
+            "%s has KillMode=%s: its restart would end every running pod with it, since their shims live in its control group. "
+            "Set KillMode=process in a drop-in of the unit, drain the node and say restart: never, or give a command "
+            "(restart_command)." % (unit, facts["kill_mode"])
+        )
+    snap = _SNAP_UNIT.match(unit)
+    tool = shutil.which("snap", path=_SAFE_PATH) if snap else None
+    if snap and tool:
+        return Restart([tool, "restart", "%s.%s" % snap.groups()], unit)
+    systemctl = shutil.which("systemctl", path=_SAFE_PATH) or "systemctl"
+    return Restart([systemctl, "restart", "--", unit], unit)
+
+
+def forgive(restart: Restart, timeout: float) -> None:
+    """Forget failed starts of the service: otherwise systemd may refuse to start it with the good configuration."""
+    systemctl = shutil.which("systemctl", path=_SAFE_PATH)
+    if restart.unit is None or not systemctl:
+        return
+    try:
+        commands.run([systemctl, "reset-failed", "--", restart.unit], timeout)
+    except commands.CommandFailed:
+        # The restart that follows tells whether it matters.
+        pass
+
+
+def run(restart: Restart, timeout: float) -> t.Optional[str]:
+    """Restart, and wait for the command to end.
+
+    What it starts stays alive: nothing of its process group is ended, and its output goes into a file that no reader can
+    close, so that a daemon which inherits it is not ended by a broken pipe.
+
+    :param timeout: seconds.
+    :returns: None, or why it failed (not masked).
+    """
+    environment = {"PATH": _SAFE_PATH, "HOME": "/root", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                restart.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                env=environment,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            return "%s cannot be started: %s" % (restart.words, getattr(error, "strerror", None) or error)
+        try:
+            rc = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            return "%s did not end within %g s" % (restart.words, timeout)
+        if rc == 0:
+            return None
+        output.seek(0, os.SEEK_END)
+        output.seek(max(output.tell() - _KEPT_OUTPUT, 0))
+        said = output.read().decode("utf-8", "replace").strip()
+    return "%s ended with %d%s" % (restart.words, rc, ": " + said if said else "")

@@ -1,0 +1,280 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The way of one change through a node: collect, plan, prove, apply. Without Ansible: the caller brings the node's ear.
+
+A node that is as declared is called once; in check mode, and where something changes, the proof is a second call; the
+change itself, with its proof and its way back, is one more.
+"""
+
+from __future__ import annotations
+
+import shlex
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.interpret import interpret
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import rules_for
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import proof_judgement
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import desired as declaration
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.plan import make_plan
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.stage import Stage
+
+Table = t.Dict[str, t.Any]
+#: Asks the node for one step (handlers_steps.run) and gives its answer; raises what the caller raises for a failed node.
+Call = t.Callable[[Table], Table]
+
+_COLLECT = ("config_path", "containerd", "endpoint", "crictl", "timeout")
+_TRANSACTION = ("ready_timeout", "restart", "probe", "backups", "timeout", "endpoint", "unit", "restart_command")
+#: Units whose restart also restarts the control plane that runs in the same process.
+_SERVERS = {"k3s": "server", "rke2": "server", "k0s": "controller"}
+_COMMANDS = ("server", "controller", "agent", "worker")
+
+
+class Refused(RuntimeGateError):
+    """The change is not made. The node is as it was.
+
+    :ivar details: what is known of the change all the same, for the result.
+    """
+
+    def __init__(self, message: str, details: Table) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+def change(call: Call, options: t.Mapping[str, t.Any], check: bool, alone: bool) -> Table:
+    """Bring a node to the declaration, or (``check``) say what that would do.
+
+    :param options: those of module ``runtime_handlers``.
+    :param alone: no other host of the play is changed at the same time.
+    :returns: the module's result. ``failed`` is set where the node was changed and changed back.
+    :raises RuntimeGateError: nothing was changed; where it is :class:`Refused`, it tells more.
+    """
+    return _Flow(call, options, check, alone).run()
+
+
+class _Flow:
+    def __init__(self, call: Call, options: t.Mapping[str, t.Any], check: bool, alone: bool) -> None:
+        self._call = call
+        self._options = options
+        self._check = check
+        self._alone = alone
+        self._notes: t.List[str] = []
+        self._transaction: Table = {key: options.get(key) for key in _TRANSACTION if options.get(key) is not None}
+        self._capture: Table = {}
+        self._facts: Table = {}
+        self._plan: Table = {}
+
+    def run(self) -> Table:
+        # A wrong declaration needs no node.
+        executables = [] if self._options.get("remove") else declaration.executables(self._options)
+        recovered = self._collect(executables)
+        self._facts = interpret(self._capture)
+        self._refuse_unclear_node()
+        self._plan = make_plan(self._capture, self._facts, self._options)
+        stage = self._stage()
+        self._complete_plan(stage)
+        self._notes += list(self._plan.get("notes") or []) + list(self._plan.get("conflicts") or [])
+        result = self._result(stage)
+        result["changed"] = bool(recovered and recovered["changed"])
+        if not self._something_to_do():
+            return result
+        self._refuse_what_needs_consent()
+        self._prove(stage, result)
+        result["changed"] = True
+        return result if self._check else self._apply(result)
+
+    # ---- before
+
+    def _collect(self, executables: t.List[str]) -> t.Optional[Table]:
+        collect = {key: self._options.get(key) for key in _COLLECT if self._options.get(key) is not None}
+        options = dict(self._transaction, check=self._check)
+        request = {"step": "collect", "collect": dict(collect, engine="containerd"), "executables": executables}
+        answer = self._call(dict(request, options=options))
+        self._capture = answer["capture"]
+        recovered = answer["recovered"]
+        if recovered:
+            self._notes.append(recovered["msg"])
+            if not recovered["ok"]:
+                raise RuntimeGateError(recovered["msg"])
+        return recovered
+
+    def _refuse_unclear_node(self) -> None:
+        node = self._capture["node"]
+        if node.get("needs_become"):
+            raise RuntimeGateError("The runtime's files and socket belong to root: set become: true.")
+        if node.get("undecided"):
+            raise RuntimeGateError(
+                "It cannot be told which runtime serves the kubelet (%s); name it by endpoint or config_path."
+                % ", ".join(map(str, node["undecided"]))
+            )
+
+    def _stage(self) -> Stage:
+        writes = {write["path"]: write["text"] for write in self._plan["writes"]}
+        return Stage(self._capture, self._plan["version"], dict(writes, **(self._plan.get("staged") or {})))
+
+    def _complete_plan(self, stage: Stage) -> None:
+        """What the proofs of a removal must know: which handlers go, which stay, and the default that comes back."""
+        plan = self._plan
+        if not plan.get("exe"):
+            plan["exe"] = self._installed_executable()
+        if not self._options.get("remove"):
+            return
+        section = stage.loadable()
+        loaded = sorted(self._facts["layers"]["loaded"]["handlers"])
+        plan["keep"] = [name for name in loaded if name in section.handlers]
+        plan["absent"] = [name for name in loaded if name not in section.handlers]
+        plan["expect"] = {"handlers": [], "tables": {}, "default": section.default}
+
+    def _installed_executable(self) -> t.Optional[str]:
+        for one in self._capture["node"].get("runtimes") or []:
+            if one.get("engine") == "containerd" and one.get("exe"):
+                return str(one["exe"])
+        return None
+
+    def _will_restart(self) -> bool:
+        return bool(self._plan["restart_needed"]) and self._options.get("restart") != "never"
+
+    def _something_to_do(self) -> bool:
+        return bool(self._plan["writes"]) or self._will_restart()
+
+    def _refuse_what_needs_consent(self) -> None:
+        plan = self._plan
+        if plan.get("needs_blast_radius"):
+            raise Refused("Refused: %s" % plan["blast_radius"], self._details())
+        role = control_plane(self._capture["node"])
+        if self._will_restart() and role and not self._alone and not self._options.get("restart_control_plane"):
+            raise Refused(
+                "Refused: a restart of %s restarts the control plane of this node with it, and other hosts of this play are "
+                "changed at the same time. Use serial: 1, or set runtime_gate_restart_control_plane: true." % role,
+                self._details(),
+            )
+
+    def _details(self) -> Table:
+        return {"loaded_diff": self._plan["changes"]["loaded"], "notes": self._notes}
+
+    # ---- the proof
+
+    def _prove(self, stage: Stage, result: Table) -> None:
+        request = {"step": "prove", "plan": self._plan_to_prove(), "options": self._transaction}
+        answer = self._call(request)
+        section = stage.loadable()
+        wanted = self._wanted()
+        reasons = proof_judgement.judge_section(section, wanted, "containerd %s" % self._plan["version"])
+        more, notes = proof_judgement.judge_dump(self._capture.get("dump"), answer, wanted, self._plan["version"])
+        self._notes += notes
+        result["notes"] = self._notes
+        result["reasons"] = list(dict.fromkeys(reasons + more))
+        if result["reasons"]:
+            details = dict(self._details(), reasons=result["reasons"])
+            raise Refused("The proof failed, nothing was changed: %s." % "; ".join(result["reasons"]), details)
+
+    def _node_plan(self) -> Table:
+        """What the node needs of the plan; the rest is for people."""
+        return {key: value for key, value in self._plan.items() if key not in ("changes", "notes", "conflicts", "kubespray")}
+
+    def _takes_root_away(self) -> bool:
+        """1.5 to 1.7 start without the default root file, but their ``config dump`` does not (LOADING.md, section 2b)."""
+        rules = rules_for(self._plan["version"])
+        gone = [write["path"] for write in self._plan["writes"] if write["text"] is None]
+        return rules is not None and not rules.dump_hides_missing and self._plan["config_path"] in gone
+
+    def _plan_to_prove(self) -> Table:
+        """Where the dump cannot load a root file that is not there, an empty one in its place: it says as little."""
+        plan = self._node_plan()
+        if self._takes_root_away():
+            root = plan["config_path"]
+            plan["writes"] = [dict(write, text="") if write["path"] == root else write for write in plan["writes"]]
+        return plan
+
+    def _plan_to_apply(self) -> Table:
+        plan = self._node_plan()
+        # The node would take that dump's failure for a tree that does not load; the proof has been made with an empty file.
+        return dict(plan, exe=None) if self._takes_root_away() else plan
+
+    def _wanted(self) -> proof_judgement.Wanted:
+        plan = self._plan
+        removing = bool(self._options.get("remove"))
+        return proof_judgement.Wanted(
+            tables=plan["expect"]["tables"],
+            keep=plan["keep"],
+            absent=plan["absent"],
+            default=plan["expect"]["default"],
+            present_default=None if removing else self._facts["layers"]["loaded"]["default_handler"],
+            cdi=removing or declaration.parse(self._options).wants_cdi,
+            may_change_more=removing or bool(self._options.get("repair")),
+        )
+
+    # ---- the change
+
+    def _apply(self, result: Table) -> Table:
+        answer = self._call({"step": "apply", "plan": self._plan_to_apply(), "options": self._transaction})
+        self._notes += answer["notes"]
+        recovered = answer.get("recovered")
+        self._notes += [recovered["msg"]] if recovered else []
+        result.update(
+            changed=answer["changed"],
+            restarted=answer["restarted"],
+            restart_pending=answer["restart_pending"],
+            rolled_back=answer["state"] == "rolled_back",
+            backup=answer["backup"],
+            probe=answer["probe"],
+            reasons=answer["reasons"],
+            notes=self._notes,
+        )
+        if answer["handlers"] is not None:
+            result["handlers"], result["default_handler"] = answer["handlers"], answer["default"]
+        if not answer["ok"]:
+            result.update(failed=True, msg=answer["msg"])
+        return result
+
+    # ---- the result
+
+    def _result(self, stage: Stage) -> Table:
+        """What holds before the change, and what the change is."""
+        facts, plan = self._facts, self._plan
+        loaded = facts["layers"]["loaded"]
+        coming = stage.loadable().served_handlers
+        result: Table = {
+            "restarted": False,
+            "restart_pending": bool(plan["restart_needed"]),
+            "rolled_back": False,
+            "handlers": sorted(loaded["handlers"]),
+            "default_handler": loaded["default_handler"],
+            "pending_handlers": [],
+            "loaded_diff": plan["changes"]["loaded"],
+            "notes": self._notes,
+            "reasons": [],
+            "backup": None,
+            "probe": {},
+            "diff": [one for one in plan["changes"]["diff"] if one["before"] != one["after"]],
+        }
+        if self._check:
+            result["pending_handlers"] = sorted(set(coming) - set(loaded["handlers"]))
+        if plan.get("kubespray"):
+            result["kubespray"] = plan["kubespray"]
+        return result
+
+
+def control_plane(node: t.Mapping[str, t.Any]) -> t.Optional[str]:
+    """The unit whose restart restarts a control plane too; None: there is none in it.
+
+    k3s, rke2 and k0s run containerd as a child of the one process that is also the API server.
+    """
+    word = _SERVERS.get(str(node.get("distribution")))
+    unit = node.get("unit") or {}
+    if word is None:
+        return None
+    command = str(unit.get("exec_start") or "")
+    try:
+        argv = shlex.split(command)
+    except ValueError:
+        argv = command.split()
+    command_word = next((one for one in argv[1:] if one in _COMMANDS), None)
+    if command_word is not None:
+        return str(unit.get("name")) if command_word == word else None
+    # Without such a command the name tells: only agents and workers are known to be none.
+    name = str(unit.get("name") or "")
+    return None if "agent" in name or "worker" in name else name or str(node["distribution"])
+
+
+__all__ = ("Refused", "change", "control_plane")

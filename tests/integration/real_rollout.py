@@ -1,0 +1,106 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ansible-playbook inside a node of the test bed, for the tests of the rollout.
+
+What this proves: nothing by itself. The real ansible runs the installed playbooks over the local connection in the namespaces
+of the node, so that the module meets this node's files, processes and daemon and no others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import sys
+import typing as t
+
+from tests.integration.ansible_runs import Run, _recap
+from tests.matrix.product import RESTART, Product
+from tests.testbed.host import CONFIG, ContainerdHost
+from tests.testbed.product import collections_root
+
+PLAYBOOK = pathlib.Path(sys.executable).parent / "ansible-playbook"
+SHIM = "/usr/bin/containerd-shim-runc-v2"
+_REMOTE_CALL = re.compile(r"EXEC .*python\S* \S*AnsiballZ_(\w+)\.py")
+#: Where the configuration, the product's state and other tools' files lie: what a run in check mode must leave alone.
+_WATCHED = ("etc", "var/lib", "opt", "usr/local")
+_OF_THE_DAEMON = "/var/lib/containerd/"
+
+
+class RealNode:
+    """A node with a real daemon, which the product restarts, and the playbooks run on it.
+
+    :ivar product: for the judge and the restart.
+    """
+
+    def __init__(self, line: str, root: str, files: t.Optional[t.Mapping[str, str]] = None, start: bool = True) -> None:
+        self.host = ContainerdHost(line, name="n1")
+        for program in (SHIM, "/usr/bin/crun", "/usr/local/bin/mine"):
+            self.host.install_script(program, "#!/bin/sh\nexit 0\n")
+        self.host.write(CONFIG, root)
+        for path, text in (files or {}).items():
+            self.host.write(path, text)
+        self.product = Product(self.host)
+        if start:
+            self.product.start()
+
+    def close(self) -> None:
+        self.product.close()
+        self.host.close()
+
+    def playbook(self, name: str, variables: t.Mapping[str, t.Any], *arguments: str) -> Run:
+        """Run ``kubenode.runtime_gate.NAME``."""
+        every = {
+            "ansible_connection": "local",
+            "ansible_python_interpreter": "/usr/bin/python3",
+            "runtime_gate_restart_command": [RESTART],
+            "runtime_gate_ready_timeout": 30,
+            "runtime_gate_manifests": ["/run/manifests"],
+            **variables,
+        }
+        self.host.write("/run/manifests/classes.yaml", CLASSES)
+        command = [str(PLAYBOOK), "-i", "n1,", "kubenode.runtime_gate." + name, "-e", json.dumps(every), *arguments]
+        environment = {
+            "ANSIBLE_COLLECTIONS_PATH": collections_root(),
+            "ANSIBLE_LOCAL_TEMP": "/run/ansible-local",
+            "ANSIBLE_REMOTE_TEMP": "/run/ansible-remote",
+            "ANSIBLE_LOG_PATH": "/run/ansible.log",
+            "ANSIBLE_NOCOLOR": "1",
+            "COLUMNS": "120",
+        }
+        done = self.host.run(command, env=environment, timeout=300)
+        text = done.stdout + done.stderr
+        assert "Traceback" not in text, text
+        return Run(done.returncode, text, _recap(done.stdout))
+
+    def checksums(self) -> t.Dict[str, t.Tuple[str, int, int]]:
+        """Path → sha256 (of a link: where it points), mode and owner, of every file that a run could touch."""
+        found = {}
+        for top in _WATCHED:
+            for path in sorted(self.host.path(top).rglob("*")):
+                facts = path.lstat()
+                data = os.readlink(path).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+                digest = hashlib.sha256(data).hexdigest()
+                name = "/" + str(path.relative_to(self.host.root))
+                if not name.startswith(_OF_THE_DAEMON):
+                    found[name] = (digest, facts.st_mode, facts.st_uid)
+        return found
+
+
+def remote_calls(text: str) -> t.List[str]:
+    """Modules that ran on the node, by the output of a run with -vvv."""
+    return _REMOTE_CALL.findall(text)
+
+
+CLASSES = """apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: crun}
+handler: crun
+scheduling: {nodeSelector: {kubernetes.io/os: linux}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {kubernetes.io/os: linux}}
+"""

@@ -1,0 +1,62 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The node half of runtime_handlers: the order of its parts, and what is handed through."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import handlers_steps
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> t.List[t.Any]:
+    """What was called with what, in its order."""
+    calls: t.List[t.Any] = []
+
+    def note(name: str, answer: t.Any) -> t.Callable[..., t.Any]:
+        def called(*arguments: t.Any) -> t.Any:
+            calls.append((name, *arguments))
+            return answer
+
+        return called
+
+    node = {"engine": "containerd", "binaries": {"runc": True}, "runtimes": [{"engine": "containerd", "exe": "/usr/bin/env"}]}
+    monkeypatch.setattr(handlers_steps.transaction, "recover", note("recover", {"msg": "done"}))
+    monkeypatch.setattr(handlers_steps.transaction, "prove", note("prove", {"exe": "x"}))
+    monkeypatch.setattr(handlers_steps.transaction, "apply", note("apply", {"ok": True}))
+    monkeypatch.setattr(handlers_steps, "collect", note("collect", {"node": node}))
+    return calls
+
+
+def test_what_was_interrupted_ends_before_the_node_is_read(seen: t.List[t.Any]) -> None:
+    request = {"step": "collect", "options": {"check": True}, "collect": {"timeout": 3}, "executables": ["sh", "/no/such", "runc"]}
+    answer = handlers_steps.run(request)
+    assert seen == [("recover", {"check": True}), ("collect", {"timeout": 3})]
+    assert answer["recovered"] == {"msg": "done"}
+    found = answer["capture"]["node"]["binaries"]
+    assert found["sh"] is True and found["/no/such"] is False and found["runc"] is True
+
+
+def test_proof_and_change_get_the_plan(seen: t.List[t.Any]) -> None:
+    assert handlers_steps.run({"step": "prove", "plan": {"a": 1}, "options": {}}) == {"exe": "x"}
+    assert handlers_steps.run({"step": "apply", "plan": {"a": 1}, "options": {}}) == {"ok": True}
+    assert seen == [("prove", {"a": 1}, {}), ("apply", {"a": 1}, {})]
+
+
+def test_the_rendering_of_a_distribution_is_proved_in_its_place(seen: t.List[t.Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([{"exe": "x", "dump": "old", "binaries": {"a": True}}, {"exe": "x", "dump": "new", "binaries": {"b": False}}])
+    monkeypatch.setattr(handlers_steps.transaction, "prove", lambda plan, options: seen.append(plan) or next(answers))
+    plan = {"writes": [{"path": "/t.tmpl"}], "commit": "/t.tmpl", "staged": {"/no/such.toml": "text"}}
+    answer = handlers_steps.run({"step": "prove", "plan": plan, "options": {}})
+    assert answer == {"exe": "x", "dump": "new", "binaries": {"a": True, "b": False}}
+    assert seen[1]["writes"] == [{"path": "/no/such.toml", "text": "text", "sha256": None, "mode": None}]
+    assert seen[1]["commit"] == "/no/such.toml" and seen[0] == plan
+
+
+def test_another_step_is_refused() -> None:
+    with pytest.raises(RuntimeGateError, match="no step 'x'"):
+        handlers_steps.run({"step": "x"})
