@@ -14,15 +14,18 @@ export ANSIBLE_LOCALHOST_WARNING := False
 export ANSIBLE_INVENTORY_UNPARSED_WARNING := False
 
 N ?= 60
+# The whole matrix and every fault take about half an hour each: make matrix MATRIX= and make faults FAULTS=
+MATRIX ?= --slice --lines 1.7,2.1,2.4
+FAULTS ?= --slice 12
 
-.PHONY: help gate test unit cases catalogue differential real-daemons sanity lint clean venv
+.PHONY: help gate test unit cases catalogue differential real-daemons matrix faults sanity lint clean venv
 
 help:
 	@echo 'make gate          audit of the embedded example cluster'
 	@echo 'make gate INVENTORY=hosts.yml [KUBECONFIG=…] [LIMIT=…] [CHECK=1] [ARGS="-K -u ops"]'
 	@echo '                   audit of real nodes; ends non-zero when a host fails'
 	@echo 'make test          every kind of test'
-	@echo 'make unit | cases | catalogue | differential N=300 | real-daemons | sanity | lint'
+	@echo 'make unit | cases | catalogue | differential N=300 | real-daemons | matrix | faults | sanity | lint'
 	@echo 'make clean         removes .venv and .cache'
 
 venv: $(READY)
@@ -40,7 +43,7 @@ gate: $(READY)
 
 test: $(READY)
 	@tests/system_packages.sh
-	@tests/run_all.sh lint unit cases catalogue differential real-daemons sanity
+	@tests/run_all.sh lint unit cases catalogue differential real-daemons matrix faults sanity
 
 unit: $(READY)
 	@mkdir -p .cache/coverage
@@ -58,6 +61,12 @@ differential: $(READY)
 
 real-daemons: $(READY)
 	$(BIN)/python -m pytest tests/integration
+
+matrix: $(READY)
+	$(BIN)/python -m tests.matrix $(MATRIX)
+
+faults: $(READY)
+	$(BIN)/python -m tests.faults $(FAULTS)
 
 sanity: $(READY)
 	@tests/sanity.sh
