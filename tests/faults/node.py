@@ -73,6 +73,10 @@ class FaultNode:
         for path, text in tree.items():
             self.host.write(path, text)
         self.power_cycle()
+        # Only then has it read the tree, and a test may change it.
+        loaded = self.loaded()
+        if isinstance(loaded, str):
+            raise HostError(f"the daemon does not serve this tree: {loaded}")
 
     def power_cycle(self) -> None:
         """The daemon is ended without mercy, and another one is started from what lies on disk."""
