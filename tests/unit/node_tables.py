@@ -214,6 +214,7 @@ PLANTED_TOML = [
     ('api_key = "%s"\naccess-key = "%s"\nprivateKey = "%s"', []),
     ('credentials = {x = {y = "%s"}}', []),
     ('# password = "%s"\na = 1', ["a = 1"]),
+    ('password = [ # %s\n "x" ]\na = 1', ["a = 1"]),
     ('#password="%s"', []),
     ("a = 1 # the password is %s", ["a = 1"]),
     ("# %s is the secret", []),

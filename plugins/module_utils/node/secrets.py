@@ -543,8 +543,14 @@ def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int
     A line is masked whole when a word of a secret stands in it, unless it is a key whose value is empty, a boolean or
     a path. So is the line after one that only announces a secret ("password below"). Below a commented-out table of
     secrets, and below a value that goes on over several lines, the lines after it are masked too, until a
-    commented-out header, or something else than a comment, stands between them.
+    commented-out header, or something else than a comment, stands between them. A comment inside a list or an inline
+    table of secrets is one of them, commented out.
     """
+    secret = [
+        (entry.start, entry.end)
+        for entry in document.entries
+        if entry.form in ("array", "inline_table") and _named_secret(entry.path, entry.raw)
+    ]
     tainted = announced = False
     end_of_previous = -1
     for comment in document.comments:
@@ -555,7 +561,7 @@ def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int
         if body.startswith("["):
             tainted = bool(_DOUBTFUL.search(body) or _ESCAPE.search(body))
             announced = False
-        doubtful = _is_doubtful_comment(body)
+        doubtful = _is_doubtful_comment(body) or any(start < comment.start < end for start, end in secret)
         if ((tainted or announced) and body) or doubtful:
             tainted = tainted or bool(_OPENS.search(body))
             if not _is_masked(body) and (not body.startswith("[") or _holds_secret(body) or "=" in body):
