@@ -215,6 +215,7 @@ PLANTED_TOML = [
     ('credentials = {x = {y = "%s"}}', []),
     ('# password = "%s"\na = 1', ["a = 1"]),
     ('password = [ # %s\n "x" ]\na = 1', ["a = 1"]),
+    ('password = "" # %s\na = 1 # plain', ["a = 1 # plain"]),
     ('#password="%s"', []),
     ("a = 1 # the password is %s", ["a = 1"]),
     ("# %s is the secret", []),

@@ -537,6 +537,16 @@ def _put_values(text: str, values: t.Mapping[str, str]) -> str:
     return re.sub(forms, lambda match: values[match.group()], text)
 
 
+def _names_secret(entry: Entry) -> bool:
+    """The entry is a secret by its name, also where its value is empty."""
+    return _named_secret(entry.path, "x" if entry.string == "" else (entry.raw if entry.string is None else entry.string))
+
+
+def _line_end(text: str, offset: int) -> int:
+    end = text.find("\n", offset)
+    return len(text) if end < 0 else end
+
+
 def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int, str]]:
     """Comments that may hold a secret.
 
@@ -544,12 +554,12 @@ def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int
     a path. So is the line after one that only announces a secret ("password below"). Below a commented-out table of
     secrets, and below a value that goes on over several lines, the lines after it are masked too, until a
     commented-out header, or something else than a comment, stands between them. A comment inside a list or an inline
-    table of secrets is one of them, commented out.
+    table of secrets is one of them, commented out; one behind an empty secret, on its line, may be what the value was.
     """
     secret = [
-        (entry.start, entry.end)
+        (entry.start, _line_end(text, entry.end) if entry.string == "" else entry.end)
         for entry in document.entries
-        if entry.form in ("array", "inline_table") and _named_secret(entry.path, entry.raw)
+        if entry.form != "table" and _names_secret(entry)
     ]
     tainted = announced = False
     end_of_previous = -1
