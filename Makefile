@@ -43,7 +43,7 @@ gate: $(READY)
 
 test: $(READY)
 	@tests/system_packages.sh
-	@tests/run_all.sh lint unit cases catalogue differential real-daemons matrix faults sanity
+	@tests/run_all.sh 'real-daemons differential' 'lint unit cases catalogue matrix faults sanity'
 
 unit: $(READY)
 	@mkdir -p .cache/coverage
