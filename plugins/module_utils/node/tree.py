@@ -248,7 +248,7 @@ class ReadPatterns:
                 continue
             seen.add(path)
             for pattern in import_patterns(_text(path)):
-                for base in {posixpath.dirname(path), "/"}:
+                for base in (posixpath.dirname(path), "/"):
                     queue += self._add(posixpath.normpath(posixpath.join(base, pattern)))
 
     def _add(self, pattern: str) -> t.List[str]:

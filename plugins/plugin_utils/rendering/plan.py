@@ -549,7 +549,8 @@ class _Planner:
     def _wants_are_unloaded(self, after: LoadedState) -> bool:
         """An earlier restart was lost: the files are right, and what was declared is not loaded so."""
         loaded = self.now.situation.loaded
-        assert loaded is not None
+        if loaded is None:
+            return False
         for handler in self.desired.present:
             body, wanted = loaded.handlers.get(handler.name), after.handlers.get(handler.name) or {}
             if body is None or comparison.differing(body, wanted, self._tells_options()):

@@ -150,7 +150,8 @@ def repaired_root(stage: Stage, repair: bool, notes: t.List[str]) -> t.Optional[
         raise RuntimeGateError(
             "%s cannot be built on: %s. repair: true mends it" % (path, "; ".join(ailment.reason for ailment in found))
         )
-    assert text is not None
+    if text is None:
+        raise RuntimeGateError("%s cannot be repaired: its text is not known" % path)
     for _round in range(4):
         found = ailments(text, path, rules)
         if not found:

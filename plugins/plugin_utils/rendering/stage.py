@@ -53,7 +53,8 @@ class Stage:
 
     @property
     def load(self) -> Load:
-        assert self.situation.load is not None
+        if self.situation.load is None:
+            raise RuntimeGateError("the release of containerd is not known, so nothing is written")
         return self.situation.load
 
     @property
@@ -87,11 +88,12 @@ class Stage:
         load = self.load
         if load.undetermined is not None:
             raise RuntimeGateError("what is loaded cannot be told, so nothing is written: %s" % load.undetermined)
-        if self.section is None or load.refusal is not None:
-            refusal = load.refusal
-            assert refusal is not None
+        refusal = load.refusal
+        if refusal is not None:
             where = "%s, line %d" % (refusal.file, refusal.line) if refusal.line else refusal.file
             raise RuntimeGateError("containerd %s does not start with %s: %s" % (load.rules.name, where, refusal.message))
+        if self.section is None:
+            raise RuntimeGateError("what CRI would serve cannot be told, so nothing is written")
         return self.section
 
 
