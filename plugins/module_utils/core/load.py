@@ -330,9 +330,8 @@ def _shape(document: Document, rules: LineRules) -> t.Optional[Refusal]:
         if wrong:
             said = "%s must be %s" % (name, _KIND_NAMES[kind])
             return Refusal("wrong_type", document.path, document.line_of((key,)), said, key=key)
-    if rules.modern and (field(tree, "version", rules) or 0) < 0:
-        said = "version must not be negative (containerd panics)"
-        return Refusal("wrong_type", document.path, document.line_of(("version",)), said, key="version")
+    if rules.migration == "per_file" and (field(tree, "version", rules) or 0) < 0:
+        return _negative_version(document)
     level = field(field(tree, "debug", rules) or {}, "level", rules)
     if isinstance(level, str) and level.lower() not in _LOG_LEVELS:
         said = "%r is no log level" % level
@@ -344,6 +343,12 @@ def _shape(document: Document, rules: LineRules) -> t.Optional[Refusal]:
             said = "plugins.%s must be a table" % toml_key([plugin])
             return Refusal("wrong_type", document.path, document.line_of(("plugins", plugin)), said, key=plugin)
     return None
+
+
+def _negative_version(document: Document) -> Refusal:
+    """The migration of 2.x indexes its steps by the version: of each file since 2.3, of the merged files before."""
+    said = "version must not be negative (containerd panics)"
+    return Refusal("wrong_type", document.path, document.line_of(("version",)), said, key="version")
 
 
 _KIND_NAMES = {int: "a whole number", str: "a string", list: "a list of strings", dict: "a table"}
@@ -564,6 +569,8 @@ def _validate_ids(load: Load) -> t.Optional[Refusal]:
             rules.name,
         )
         return Refusal("version", document.path, document.line_of(("version",)), message, key="version")
+    if rules.modern and load.version < 0:
+        return _negative_version(_stating_version(load))
     if rules.modern:
         return _bad_uri(load, "disabled_plugins", lambda uri: "." in uri)
     if load.version < 2 or (load.version != 2 and rules.checks_ids_of_version_2_only):

@@ -314,6 +314,11 @@ def test_a_daemon_that_is_down_with_these_very_files_stays_down() -> None:
     assert facts("2.1.9", ROOT, cri_state="unimplemented", **edited)["restart_gains"] == ["runc"]
 
 
+def test_a_negative_version_counts_where_it_is_the_last_word() -> None:
+    files = {CONFIG: "version = -1\nimports = ['/d.toml']\n" + RUNC % OLD, "/d.toml": V2}
+    assert not faults(facts("2.0.11", files), 51) and faults(facts("2.3.7", files), 51)
+
+
 def test_a_required_plugin_that_may_not_load_is_a_doubt() -> None:
     text = "required_plugins = ['io.containerd.snapshotter.v1.zfs']\n" + ROOT
     assert facts("2.1.9", text)["layers"]["next"]["available"] is False
