@@ -164,11 +164,8 @@ class _Call:
 
     def _send(self, data: bytes) -> None:
         self._connection.settimeout(self._remaining())
-        self._connection.sendall(data)
-
-    def _acknowledge(self, data: bytes) -> None:
         try:
-            self._send(data)
+            self._connection.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
             # The server has said everything and gone; what it said is still to be read.
             pass
@@ -178,7 +175,11 @@ class _Call:
         size = len(self._buffer)
         while size < count:
             self._connection.settimeout(self._remaining())
-            piece = self._connection.recv(65536)
+            try:
+                piece = self._connection.recv(65536)
+            except ConnectionResetError:
+                # A server that closes with unread bytes of ours in its queue; what it sent before has been read.
+                piece = b""
             if not piece:
                 raise _ProtocolError("the connection was closed before the answer was complete")
             pieces.append(piece)
@@ -198,9 +199,9 @@ class _Call:
         if self._block is not None and kind != _CONTINUATION:
             raise _ProtocolError("a header block that does not go on")
         if kind == _SETTINGS and not flags & _ACK:
-            self._acknowledge(_pack(_SETTINGS, _ACK, 0, b""))
+            self._send(_pack(_SETTINGS, _ACK, 0, b""))
         elif kind == _PING and not flags & _ACK:
-            self._acknowledge(_pack(_PING, _ACK, 0, payload))
+            self._send(_pack(_PING, _ACK, 0, payload))
         elif kind == _GOAWAY:
             # A server that is about to stop still finishes the streams up to the last one that it names.
             if len(payload) < 8 or int.from_bytes(payload[:4], "big") & 0x7FFFFFFF < _STREAM:
@@ -234,7 +235,7 @@ class _Call:
         if self._consumed >= _WINDOW // 2 and not self._ended:
             credit = struct.pack(">I", self._consumed)
             self._consumed = 0
-            self._acknowledge(_pack(_WINDOW_UPDATE, 0, 0, credit) + _pack(_WINDOW_UPDATE, 0, _STREAM, credit))
+            self._send(_pack(_WINDOW_UPDATE, 0, 0, credit) + _pack(_WINDOW_UPDATE, 0, _STREAM, credit))
 
     def _end_headers(self, flags: int) -> None:
         block = self._block or bytearray()
