@@ -133,10 +133,13 @@ class ContainerdHost:
 
     @staticmethod
     def _child_of(pid: int) -> int:
-        for _attempt in range(200):
+        deadline = time.monotonic() + 10  # a busy machine forks late
+        while time.monotonic() < deadline:
             found = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
             if found:
                 return int(found[0])
+            if pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                break
             time.sleep(0.005)
         raise HostError(f"process {pid} has no child")
 
