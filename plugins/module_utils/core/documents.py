@@ -26,7 +26,7 @@ KeyPath = t.Tuple[str, ...]
 BOM = "\ufeff"
 
 #: Plugin ids that carry (or could be taken to carry) handlers, and what this collection calls them.
-_PLUGIN_KINDS = {SHORT_CRI: "short", OLD_CRI: "old", NEW_RUNTIME: "new", NEW_IMAGES: "images"}
+PLUGIN_KINDS = {SHORT_CRI: "short", OLD_CRI: "old", NEW_RUNTIME: "new", NEW_IMAGES: "images"}
 
 #: Keys that show a table to be a handler's even where its parent is misspelled.
 _HANDLER_MARKS = ("runtime_type", "runtime_engine", "privileged_without_host_devices")
@@ -272,10 +272,10 @@ def _plugin_of(path: KeyPath) -> t.Tuple[str, str, KeyPath]:
     if path[1] == "io" and len(path) > 4:
         for size in (5, 6):
             joined = ".".join(path[1 : 1 + size])
-            if joined in _PLUGIN_KINDS:
+            if joined in PLUGIN_KINDS:
                 return "unquoted", joined, path[1 + size :]
         return "unquoted", ".".join(path[1:6]), path[6:]
-    return _PLUGIN_KINDS.get(path[1], "unknown"), path[1], path[2:]
+    return PLUGIN_KINDS.get(path[1], "unknown"), path[1], path[2:]
 
 
 def _defaults(node: Tree, path: KeyPath) -> t.Iterator[t.Tuple[str, KeyPath]]:
@@ -287,4 +287,4 @@ def _defaults(node: Tree, path: KeyPath) -> t.Iterator[t.Tuple[str, KeyPath]]:
             yield value, here
 
 
-__all__ = ("BOM", "Declaration", "Document", "KeyPath", "Tree", "dotted_children", "toml_key")
+__all__ = ("BOM", "Declaration", "Document", "KeyPath", "PLUGIN_KINDS", "Tree", "dotted_children", "toml_key")

@@ -104,8 +104,7 @@ class Situation:
         1.5 to 1.7 cannot dump a root file that does not exist, and start without it all the same.
         """
         dump, load = self.dump or {}, self.load
-        upgraded = self.node.get("next_version") not in (None, self.node.get("version"))
-        if load is None or upgraded or load.root_missing or load.undetermined or dump.get("rc") in (None, 0):
+        if load is None or self.upgraded or load.root_missing or load.undetermined or dump.get("rc") in (None, 0):
             return None
         lines = [line.strip() for line in str(dump.get("stderr") or "").splitlines() if line.strip()]
         if not lines or "permission denied" in lines[-1]:
@@ -170,15 +169,17 @@ class Situation:
         return any(path.startswith(prefix) for prefix in _RUNTIME_DIRECTORIES)
 
     @property
+    def upgraded(self) -> bool:
+        """Another release is installed than the one that runs."""
+        return self.node.get("next_version") not in (None, self.node.get("version"))
+
+    @property
     def down_with_these_files(self) -> bool:
         """CRI is not served by a daemon (or a unit that fails) which has read these very files: a restart brings the same.
 
         The model of a start is then wrong about something that it does not know; the daemon's word counts.
         """
-        if self.cri_ready is not False or self.later_than_daemon() or self.node.get("next_version") not in (
-            None,
-            self.node.get("version"),
-        ):
+        if self.cri_ready is not False or self.later_than_daemon() or self.upgraded:
             return False
         failing = (self.node.get("unit") or {}).get("state") in ("failed", "activating")
         return failing or (self.node.get("cri_state") == "unimplemented" and self.node.get("daemon_started") is not None)

@@ -7,7 +7,11 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import comparison, usability
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Declaration, toml_key
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import (
+    PLUGIN_KINDS,
+    Declaration,
+    toml_key,
+)
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults import (
     handlers as handler_checks,
 )
@@ -109,9 +113,8 @@ def _as_declaration(name: str, path: t.Tuple[str, ...], document: t.Any) -> t.Op
     """The default as if it were a handler's table beside it, so that the same rules explain it."""
     if len(path) < 3 or path[0].lower() != "plugins":
         return None
-    kinds = {"cri": "short", "io.containerd.grpc.v1.cri": "old", "io.containerd.cri.v1.runtime": "new"}
-    kind = kinds.get(path[1])
-    if kind is None:
+    kind = PLUGIN_KINDS.get(path[1])
+    if kind not in ("short", "old", "new"):
         return None
     below = path[:-1] + ("runtimes", name)
     level = "right" if path[2:-1] == ("containerd",) else "promoted"
@@ -131,7 +134,7 @@ def _stale(situation: Situation, outcome: Outcome) -> t.Iterator[Fault]:
     edited = situation.later_than_daemon()
     if edited:
         why = "%s changed after containerd started" % ", ".join(edited)
-    elif situation.node.get("next_version") not in (None, situation.node.get("version")):
+    elif situation.upgraded:
         why = "the installed containerd is %s, %s is running" % (
             situation.node["next_version"],
             situation.node.get("version"),

@@ -341,7 +341,9 @@ def _arrays(situation: Situation) -> t.Iterator[Fault]:
         return
     seen: t.Dict[KeyPath, t.Tuple[Document, t.List[t.Any]]] = {}
     for document in situation.load.order:
-        for path, value in _array_values((document.tree or {}).get("plugins") or {}, ("plugins",)):
+        for path, value in _leaves((document.tree or {}).get("plugins") or {}, ("plugins",)):
+            if not isinstance(value, list):
+                continue
             earlier = seen.get(path)
             gone = [item for item in earlier[1] if item not in value] if earlier else []
             if earlier and gone and earlier[0].path != document.path:
@@ -362,14 +364,6 @@ def _arrays(situation: Situation) -> t.Iterator[Fault]:
                     ),
                 )
             seen[path] = (document, value)
-
-
-def _array_values(node: Tree, path: KeyPath) -> t.Iterator[t.Tuple[KeyPath, t.List[t.Any]]]:
-    for key, value in node.items():
-        if isinstance(value, dict):
-            yield from _array_values(value, path + (key,))
-        elif isinstance(value, list):
-            yield path + (key,), value
 
 
 def _zero_values(situation: Situation) -> t.Iterator[Fault]:
