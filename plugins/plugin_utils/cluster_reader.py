@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import time
 import typing as t
+import urllib.parse
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import part
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
@@ -48,8 +49,11 @@ class Answer(t.NamedTuple):
     retry_after: float | None = None
 
 
+Query = t.Sequence[t.Tuple[str, str]]
 #: path, query -> Answer. Raises RuntimeGateError where there is no answer.
-Get = t.Callable[[str, t.Sequence[t.Tuple[str, str]]], Answer]
+Get = t.Callable[[str, Query], Answer]
+#: method, path, query, body, its content type -> Answer. Raises RuntimeGateError where there is no answer.
+Ask = t.Callable[[str, str, Query, t.Optional[bytes], t.Optional[str]], Answer]
 
 
 def read_cluster(
@@ -114,7 +118,7 @@ def _one_list(get: Get, path: str, page_size: int, pause: t.Callable[[float], No
     token = ""
     while True:
         query = [("limit", str(page_size))] + ([("continue", token)] if token else [])
-        answer = _patient(get, path, query, pause)
+        answer = patient(lambda: get(path, query), pause)  # noqa: B023 - called at once, in this turn of the loop
         if answer.status == 410 and token:
             return None
         page = _page(answer, path)
@@ -124,14 +128,14 @@ def _one_list(get: Get, path: str, page_size: int, pause: t.Callable[[float], No
             return items
 
 
-def _patient(get: Get, path: str, query: t.Sequence[tuple[str, str]], pause: t.Callable[[float], None]) -> Answer:
-    """Ask again a few times while the server says that it is too busy."""
-    answer = get(path, query)
+def patient(ask: t.Callable[[], Answer], pause: t.Callable[[float], None] = time.sleep) -> Answer:
+    """Ask again a few times while the server says that it is too busy, which it says before it does anything."""
+    answer = ask()
     for attempt in range(1, _ATTEMPTS):
         if answer.status != 429:
             break
         pause(min(_LONGEST_PAUSE, answer.retry_after if answer.retry_after is not None else float(attempt)))
-        answer = get(path, query)
+        answer = ask()
     return answer
 
 
@@ -155,7 +159,7 @@ def _is_list(page: t.Any) -> bool:
 
 def _refusal(answer: Answer, path: str) -> str:
     """One sentence for each kind of refusal: what, and what to do."""
-    said = _message(answer.body)
+    said = message_of(answer.body)
     thing = path.rpartition("/")[2]
     if answer.status == 401:
         return f"the API server does not know these credentials (401 at {path}): {said}; renew the token or kubeconfig"
@@ -170,7 +174,7 @@ def _refusal(answer: Answer, path: str) -> str:
     return f"the API server answered {answer.status} at {path}: {said}"
 
 
-def _message(body: bytes) -> str:
+def message_of(body: bytes) -> str:
     """The message of a Status object, or the beginning of whatever came instead."""
     text = body[:2000].decode("utf-8", "replace")
     try:
@@ -181,7 +185,16 @@ def _message(body: bytes) -> str:
 
 
 def connect(auth: t.Mapping[str, t.Any], timeout: float) -> Get:
-    """A function that asks the API server, from the options of kubernetes.core.
+    """A function that reads the API server, from the options of kubernetes.core.
+
+    Raises RuntimeGateError where a library is missing or the options lead nowhere.
+    """
+    ask = connect_for_all(auth, timeout)
+    return lambda path, query: ask("GET", path, query, None, None)
+
+
+def connect_for_all(auth: t.Mapping[str, t.Any], timeout: float) -> Ask:
+    """A function that asks the API server for anything, writing too, from the options of kubernetes.core.
 
     kubernetes.core's get_api_client is not used as a whole: it discovers the API first, without a time-out, so a
     server that accepts and never answers would hang the play. Its configuration and headers are.
@@ -217,25 +230,27 @@ def _libraries() -> tuple[t.Any, t.Any]:
     return kubernetes.client, core
 
 
-def _asker(client: t.Any, timeout: float) -> Get:
+def _asker(client: t.Any, timeout: float) -> Ask:
     """Ask through the client's connection pool, which has its certificates and proxy: the signature of call_api
     differs between the versions of the client, and it would parse what is only to be read."""
     import urllib3
 
     host = client.configuration.host
-    # urllib3 would obey any Retry-After, an hour as well; pauses are bounded in _patient.
+    # urllib3 would obey any Retry-After, an hour as well; pauses are bounded in patient.
     retries = urllib3.Retry(total=1, connect=1, read=0, redirect=0, status=0, respect_retry_after_header=False, raise_on_redirect=False)
 
-    def get(path: str, query: t.Sequence[tuple[str, str]]) -> Answer:
+    def ask(method: str, path: str, query: Query, body: bytes | None, content_type: str | None) -> Answer:
         headers = dict(client.default_headers)
         headers["Accept"] = "application/json"
         for entry in client.configuration.auth_settings().values():
             headers[entry["key"]] = entry["value"]
+        if content_type:
+            headers["Content-Type"] = content_type
         try:
             answer = client.rest_client.pool_manager.request(
-                "GET",
-                host + path,
-                fields=list(query),
+                method,
+                host + path + ("?" + urllib.parse.urlencode(list(query)) if query else ""),
+                body=body,
                 headers=headers,
                 timeout=urllib3.Timeout(connect=timeout, read=timeout),
                 retries=retries,
@@ -244,7 +259,7 @@ def _asker(client: t.Any, timeout: float) -> Get:
             raise RuntimeGateError(_unreached(error, host, timeout)) from error
         return Answer(answer.status, answer.data, _seconds(answer.headers.get("Retry-After")))
 
-    return get
+    return ask
 
 
 def _unreached(error: Exception, host: str, timeout: float) -> str:
