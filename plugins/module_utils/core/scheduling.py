@@ -151,13 +151,14 @@ def nameable(handler: str) -> bool:
 def _compares(toleration: Toleration, taint: Taint) -> bool:
     """[taint] Gt matches if the taint value is greater than the toleration value, Lt if it is less; if either
     is no integer of 64 bits, the toleration does not match."""
-    if not (_int64(toleration.value) and _int64(taint.value)):
+    if not (int64(toleration.value) and int64(taint.value)):
         return False
     found, wanted = int(taint.value), int(toleration.value)
     return found > wanted if toleration.operator == "Gt" else found < wanted
 
 
-def _int64(text: str) -> bool:
+def int64(text: str) -> bool:
+    """Whether a text is an integer of 64 bits, which is what Gt and Lt compare."""
     return bool(_INT64.match(text)) and -(2**63) <= int(text) < 2**63
 
 
@@ -183,7 +184,7 @@ def _toleration(raw: t.Any, where: str) -> Toleration:
         # [api] "If the operator is Exists, the value should be empty", enforced by the API server.
         raise RuntimeGateError(f"{where} has the operator Exists and the value {shown(value)}; the API server refuses the pair")
     text = "" if value is None else _label_value(value, key, where)
-    if operator in ("Lt", "Gt") and not _int64(text):
+    if operator in ("Lt", "Gt") and not int64(text):
         raise RuntimeGateError(f"{where} has the operator {operator} and the value {shown(text)}, which is no integer")
     return Toleration(key, operator, text, _effect(effect, where, (*EFFECTS, "")))
 
