@@ -18,7 +18,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_cluster, gate_record
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import AUTH_OPTIONS
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.gate_round import GateRound
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import run_store
 
@@ -27,11 +27,7 @@ ARGUMENTS = {
     "manifests": {"type": "list", "elements": "path", "default": []},
     "kubectl_host": {"type": "str", "default": ""},
     "kubectl": {"type": "str", "default": "kubectl"},
-    "cluster": {
-        "type": "dict",
-        "default": {},
-        "options": {**AUTH_OPTIONS, "api_timeout": {"type": "float"}, "api_page_size": {"type": "int"}},
-    },
+    "cluster": CLUSTER_OPTION,
     "node_name": {"type": "str", "default": ""},
     "node_labels": {"type": "dict", "default": {}},
     "node_taints": {"type": "list", "elements": "raw", "default": []},

@@ -47,6 +47,12 @@ AUTH_OPTIONS: dict[str, dict[str, t.Any]] = {
     "impersonate_user": {},
     "impersonate_groups": {"type": "list", "elements": "str"},
 }
+#: The option by which the roles hand the connection on.
+CLUSTER_OPTION: dict[str, t.Any] = {
+    "type": "dict",
+    "default": {},
+    "options": {**AUTH_OPTIONS, "api_timeout": {"type": "float"}, "api_page_size": {"type": "int"}},
+}
 
 
 # Kind -> its objects in the singular and in the plural, and the call that writes a manifest of them.
