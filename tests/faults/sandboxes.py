@@ -56,7 +56,7 @@ def prepare(node: FaultNode) -> None:
         node.host.install(programs / name, f"/usr/bin/{name}")
     node.host.install(tool("runc"), "/usr/sbin/runc")
     node.host.install_script(SLOW, _SLOW_SCRIPT)
-    node.output("/run/pause.tar").write_bytes(_image(tool("stand-in")))
+    node.output("/run/pause.tar").write_bytes(pause_image(tool("stand-in")))
     done = node.host.run(["ctr", "-n", "k8s.io", "images", "import", "--local", "--snapshotter", "native", "/run/pause.tar"])
     if done.returncode:
         raise HostError(f"the pause image cannot be imported: {done.stderr}")
@@ -81,7 +81,7 @@ def remove_all(node: FaultNode) -> None:
             group.rmdir()
 
 
-def _image(program: pathlib.Path) -> bytes:
+def pause_image(program: pathlib.Path) -> bytes:
     """An OCI image layout as a tar file."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as archive:

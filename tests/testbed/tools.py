@@ -9,6 +9,9 @@ Two sources, both through the machine's own clients and settings:
   keyring are read from the machine's own apt configuration; package lists are kept in the cache, so the machine's are not touched.
 * Go programs, built from the module proxy that the environment names, with the module files pinned under tests/testbed/go/<family>/.
 
+Programs of a control plane (Kubernetes, etcd, kwok) are taken from the directories in RUNTIME_GATE_TOOLS where they are there, else
+from PATH where they are of the pinned minor version, and built only else: a contributor who has them needs no Go.
+
 A cache entry lies in ${XDG_CACHE_HOME:-~/.cache}/runtime_gate/<name>/<version>-<checksum>/ where the checksum covers everything
 that decides its content: the package pins, or the module files, own sources, linker flags and Go version.
 
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import glob
 import hashlib
 import os
@@ -78,6 +82,7 @@ class GoTool:
     module: str = ""
     stamps: tuple[str, ...] = ()  # Go variables set to the version (with its v) by the linker
     literals: tuple[str, ...] = field(default=())  # name=value pairs for the linker; {version} {major} {minor} are filled in
+    asks_version: tuple[str, ...] = ()  # arguments that make it print its version; a program that the machine has may then stand in
 
     @property
     def directory(self) -> pathlib.Path:
@@ -129,7 +134,7 @@ _KUBERNETES_LITERALS = tuple(
 )
 
 
-def _kubernetes(program: str) -> GoTool:
+def _kubernetes(program: str, asks_version: tuple[str, ...] = ("--version",)) -> GoTool:
     return GoTool(
         family="kubernetes",
         package=f"k8s.io/kubernetes/cmd/{program}",
@@ -137,6 +142,7 @@ def _kubernetes(program: str) -> GoTool:
         module="k8s.io/kubernetes",
         stamps=_KUBERNETES_STAMPS,
         literals=_KUBERNETES_LITERALS,
+        asks_version=asks_version,
     )
 
 
@@ -229,9 +235,13 @@ TOOLS: dict[str, DebianTool | GoTool] = {
         _PYTHON_LOADER_WRAPPER,
     ),
     "crictl": GoTool("crictl", "sigs.k8s.io/cri-tools/cmd/crictl", "crictl", "sigs.k8s.io/cri-tools", stamps=("sigs.k8s.io/cri-tools/pkg/version.Version",)),
-    "etcd": GoTool("etcd", "go.etcd.io/etcd/server/v3", "etcd", "go.etcd.io/etcd/server/v3"),
+    "etcd": GoTool("etcd", "go.etcd.io/etcd/server/v3", "etcd", "go.etcd.io/etcd/server/v3", asks_version=("--version",)),
     "kube-apiserver": _kubernetes("kube-apiserver"),
-    "kubectl": _kubernetes("kubectl"),
+    "kube-controller-manager": _kubernetes("kube-controller-manager"),
+    "kube-scheduler": _kubernetes("kube-scheduler"),
+    "kubectl": _kubernetes("kubectl", ("version", "--client")),
+    "kubelet": _kubernetes("kubelet"),
+    "kwok": GoTool("kwok", "sigs.k8s.io/kwok/cmd/kwok", "kwok", "sigs.k8s.io/kwok", asks_version=("--version",)),
     "cri-ask": GoTool("cri-ask", "./cmd/cri-ask", "cri-ask"),
     "stand-in": GoTool("cri-ask", "./cmd/stand-in", "stand-in"),
 }
@@ -246,7 +256,7 @@ def cache_root() -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def _locked(name: str) -> t.Iterator[None]:
+def locked(name: str) -> t.Iterator[None]:
     """Holds the lock file of one cache entry; a second run waits and then finds the work done."""
     folder = cache_root() / "locks"
     folder.mkdir(exist_ok=True)
@@ -280,16 +290,44 @@ def _spec(name: str) -> DebianTool | GoTool:
     return TOOLS[name]
 
 
+def _given(spec: GoTool) -> pathlib.Path | None:
+    """The program that the person or the machine brings: of RUNTIME_GATE_TOOLS (directories, as in PATH) as it is, of PATH only if
+    it says the pinned minor version, because a kubectl or etcd of any age may lie there."""
+    if given := shutil.which(spec.program, path=os.environ.get("RUNTIME_GATE_TOOLS", "")):
+        return pathlib.Path(given)
+    found = shutil.which(spec.program)
+    return pathlib.Path(found) if found and _says_minor((found, *spec.asks_version), spec.version()) else None
+
+
+@functools.lru_cache(maxsize=None)  # kubectl is asked for by each call of it
+def _says_minor(command: tuple[str, ...], version: str) -> bool:
+    """Whether what a program prints of itself is a version of the same minor release."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    minor = ".".join(version.lstrip("v").split(".")[:2])
+    said = re.search(r"\bv?(\d+\.\d+)\.\d+\S*", done.stdout)
+    return done.returncode == 0 and bool(said) and said[1] == minor
+
+
 def tool(name: str) -> pathlib.Path:
     """Path of the program `name`, built or downloaded first if the cache has not got it.
 
     Raises ToolError with the reason when it cannot be had.
     """
-    spec, home = _spec(name), entry(name)
+    spec = _spec(name)
+    if isinstance(spec, GoTool) and spec.asks_version and (given := _given(spec)):
+        return given
+    return _cached(name, spec, entry(name))
+
+
+def _cached(name: str, spec: DebianTool | GoTool, home: pathlib.Path) -> pathlib.Path:
+    """The program in its cache entry, filled first if it is not there."""
     program = _program(name, spec, home)
     if program.exists():
         return program
-    with _locked(name):
+    with locked(name):
         if program.exists():
             return program
         home.parent.mkdir(parents=True, exist_ok=True)
@@ -383,7 +421,7 @@ def _apt_knows(options: list[str], package: Package) -> bool:
 
 
 def _build_debian(name: str, spec: DebianTool, draft: pathlib.Path, home: pathlib.Path) -> None:
-    with _locked(f"apt-{spec.suite}"):
+    with locked(f"apt-{spec.suite}"):
         options = _apt_options(spec.suite)
         if not all(_apt_knows(options, package) for package in spec.packages):
             _run(["apt-get", *options, "update", "-q"])
@@ -419,7 +457,7 @@ def _build_go(name: str, spec: GoTool, draft: pathlib.Path, home: pathlib.Path) 
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false -trimpath", "GOWORK": "off"}
     (draft / "bin").mkdir()
     output = draft / "bin" / spec.program
-    with _locked("go-build"):  # one build at a time: each wants both cores and up to 2 GiB
+    with locked("go-build"):  # one build at a time: each wants both cores and up to 2 GiB
         _run(["nice", "go", "build", "-ldflags", spec.flags(), "-o", str(output), spec.package], cwd=spec.directory, env=environment)
 
 
