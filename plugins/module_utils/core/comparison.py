@@ -42,10 +42,10 @@ def plain(value: t.Any) -> t.Any:
     return value or None
 
 
-def normal(handler: Table, with_options: bool = True) -> t.Dict[str, t.Any]:
+def normal(handler: Table, with_options: bool = True, keys: t.Sequence[str] = COMPARED_KEYS) -> t.Dict[str, t.Any]:
     """The compared keys of a handler that are set."""
     found = {}
-    for key in COMPARED_KEYS:
+    for key in keys:
         value = plain(handler.get(key))
         if key == "sandboxer":
             value = plain(handler.get("sandboxer") or handler.get("sandbox_mode"))
@@ -55,9 +55,11 @@ def normal(handler: Table, with_options: bool = True) -> t.Dict[str, t.Any]:
     return found
 
 
-def differing(before: Table, after: Table, with_options: bool = True) -> t.List[str]:
+def differing(
+    before: Table, after: Table, with_options: bool = True, compared: t.Sequence[str] = COMPARED_KEYS
+) -> t.List[str]:
     """The keys in which two handlers differ, options as ``options.NAME``."""
-    first, second = normal(before, with_options), normal(after, with_options)
+    first, second = normal(before, with_options, compared), normal(after, with_options, compared)
     keys = []
     for key in sorted(set(first) | set(second)):
         one, two = first.get(key), second.get(key)

@@ -107,7 +107,7 @@ class Document:
 
     def renamed(self, path: str) -> Document:
         """The same text under another path (a symbolic link's)."""
-        other = Document(path, self.text)
+        other = type(self)(path, self.text)
         other.tree, other.error, other.error_line = self.tree, self.error, self.error_line
         return other
 

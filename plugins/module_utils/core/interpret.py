@@ -6,10 +6,20 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import comparison, cri_section, usability
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import cri_section, usability
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Document
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.facts import (
+    SCHEMA,
+    Next,
+    Outcome,
+    Table,
+    assemble,
+    change,
+    declared_default,
+    layers,
+)
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.catalogue import ERROR, INFO, Fault
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.find import Outcome, find_faults
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.find import find_faults
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import Load
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
     OLD_CRI,
@@ -20,31 +30,11 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 
-SCHEMA = 1
 #: A larger dump is refused: no real configuration comes near it.
 MAX_DUMP_BYTES = 10 * 1024 * 1024
 #: Keys of a handler that weaken or widen what its pods may do: the cross-check compares them between nodes.
 _FLAGS = ("privileged_without_host_devices", "privileged_without_host_devices_all_devices_allowed", "cgroup_writable")
 _LISTS = ("pod_annotations", "container_annotations")
-#: How much of the dump's stderr the facts repeat (lines, characters of each).
-_WARNINGS, _WARNING_LENGTH = 20, 400
-
-Table = t.Dict[str, t.Any]
-
-
-class _Next(t.NamedTuple):
-    """What a restart would load.
-
-    :ivar available: it can be told. :ivar handlers: what the configuration holds, served or not.
-    :ivar served: what CRI would answer with; None when unknown.
-    """
-
-    available: bool
-    source: str
-    handlers: t.Mapping[str, Table]
-    default: t.Optional[str]
-    served: t.Optional[t.Mapping[str, Table]]
-
 
 def interpret(capture: t.Mapping[str, t.Any]) -> Table:
     """The facts of a capture: ``ansible_facts.containerd_runtime`` (schema 1).
@@ -61,15 +51,16 @@ def interpret(capture: t.Mapping[str, t.Any]) -> Table:
     coming = _next(situation)
     handlers, default, evidence = _current(situation, coming)
     verdicts = _verdicts(situation, handlers)
-    change = _change(situation, coming)
+    rules = situation.running or situation.rules
+    with_options = rules is not None and rules.shows_options and coming.source == "files"
     unknown = situation.cri_ready is None and coming.served is None
     lost = [] if unknown else sorted({item.handler for item in situation.declarations()} - set(handlers))
-    outcome = Outcome(handlers, default, lost, verdicts, *change)
+    outcome = Outcome(handlers, default, lost, verdicts, *change(situation, coming, with_options))
     faults = find_faults(situation, outcome)
     return _facts(situation, outcome, coming, evidence, faults)
 
 
-def _current(situation: Situation, coming: _Next) -> t.Tuple[t.Mapping[str, Table], t.Optional[str], str]:
+def _current(situation: Situation, coming: Next) -> t.Tuple[t.Mapping[str, Table], t.Optional[str], str]:
     """(handlers, default, evidence): DESIGN, "Layers of evidence"."""
     if situation.loaded is not None:
         return _with_options(situation), situation.loaded.default, "loaded"
@@ -94,7 +85,7 @@ def _with_options(situation: Situation) -> t.Mapping[str, Table]:
     return found
 
 
-def _next(situation: Situation) -> _Next:
+def _next(situation: Situation) -> Next:
     """The next start: from the files; from the dump where the files are refused or not all there."""
     section, load = situation.section, situation.load
     if section is not None:
@@ -102,15 +93,15 @@ def _next(situation: Situation) -> _Next:
         handlers = {} if unregistered else section.handlers
         default = None if unregistered else section.default
         served = {} if situation.down_with_these_files else section.served_handlers
-        return _Next(True, "files", handlers, default, served)
+        return Next(True, "files", handlers, default, served)
     dumped = _dump_section(situation)
     if load is not None and load.refusal is not None:
         if dumped is not None:
-            return _Next(True, "config dump", dumped.handlers, dumped.default, {})
-        return _Next(True, "files", {}, None, {})
+            return Next(True, "config dump", dumped.handlers, dumped.default, {})
+        return Next(True, "files", {}, None, {})
     if dumped is not None:
-        return _Next(True, "config dump", dumped.handlers, dumped.default, dumped.served_handlers)
-    return _Next(False, "none", {}, None, None)
+        return Next(True, "config dump", dumped.handlers, dumped.default, dumped.served_handlers)
+    return Next(False, "none", {}, None, None)
 
 
 def _is_modern(load: t.Optional[Load]) -> bool:
@@ -164,96 +155,15 @@ def _verdicts(situation: Situation, handlers: t.Mapping[str, Table]) -> t.Dict[s
     return found
 
 
-def _change(
-    situation: Situation, coming: _Next
-) -> t.Tuple[t.List[str], t.List[str], t.Dict[str, t.List[str]], t.Optional[str], t.Optional[bool]]:
-    """(gains, loses, changes, next default, pending) of a restart; pending is None where the next start is unknown."""
-    loaded = situation.loaded
-    if loaded is None and situation.cri_ready is None or coming.served is None:
-        return [], [], {}, coming.default, None
-    if loaded is None:
-        # CRI is not served: a restart that serves it brings everything.
-        return sorted(coming.served), [], {}, coming.default if coming.served else None, bool(coming.served)
-    gains = sorted(set(coming.served) - set(loaded.handlers))
-    loses = sorted(set(loaded.handlers) - set(coming.served))
-    rules = situation.running or situation.rules
-    with_options = rules is not None and rules.shows_options and coming.source == "files"
-    changes = {}
-    for name in sorted(set(coming.served) & set(loaded.handlers)):
-        keys = comparison.differing(loaded.handlers[name], coming.served[name], with_options)
-        if keys:
-            changes[name] = keys
-    other_default = bool(coming.served) and coming.default != loaded.default
-    return gains, loses, changes, coming.default, bool(gains or loses or changes or other_default)
-
-
 def _facts(
-    situation: Situation, outcome: Outcome, coming: _Next, evidence: str, faults: t.List[Fault]
+    situation: Situation, outcome: Outcome, coming: Next, evidence: str, faults: t.Sequence[Fault]
 ) -> Table:
-    node = situation.node
-    return {
-        "schema": SCHEMA,
-        "collected_at": node.get("collected_at"),
-        "engine": "containerd",
-        "version": node.get("version"),
-        "next_version": node.get("next_version") or node.get("version"),
-        "release_line": _line_name(situation),
-        "config_path": node.get("config_path"),
-        "endpoint": node.get("endpoint"),
-        "serves_kubelet": node.get("serves_kubelet"),
-        "evidence": evidence,
-        "cri_ready": situation.cri_ready,
-        "explicit": False,
-        "reason": _reason(situation),
-        "default_handler": outcome.default,
-        "handlers": _handler_facts(outcome, situation),
-        "layers": _layers(situation, coming),
-        "imports": _imports(situation),
-        "restart_pending": outcome.pending,
-        "restart_gains": list(outcome.gains),
-        "restart_loses": list(outcome.loses),
-        "restart_changes": {name: list(keys) for name, keys in outcome.changes.items()},
-        "lost": list(outcome.lost),
-        "faults": [fault.as_dict() for fault in faults],
-        "healthy": all(fault.severity == INFO for fault in faults)
-        and situation.cri_ready is True
-        and node.get("serves_kubelet") is not False,
-        "identity": _identity(node),
-    }
-
-
-def _line_name(situation: Situation) -> t.Optional[str]:
-    rules = situation.running or situation.rules
-    return rules.name if rules is not None else None
-
-
-def _reason(situation: Situation) -> str:
-    """Why CRI was not asked or does not answer; "" when it did."""
-    if situation.loaded is not None:
-        return ""
-    node = situation.node
-    if node.get("undecided"):
-        return "it could not be decided which runtime serves the kubelet: %s" % ", ".join(map(str, node["undecided"]))
-    if node.get("needs_become"):
-        return "reading the runtime needs root: needs become"
-    if node.get("cri_error"):
-        return str(node["cri_error"])
-    return "CRI was not asked"
-
-
-def _identity(node: t.Mapping[str, t.Any]) -> Table:
-    """What tells which Node object this host is (core/node_identity)."""
-    kubelet = node.get("kubelet") or {}
-    return {
-        "name": node.get("name"),
-        "hostname": node.get("hostname"),
-        "boot_id": node.get("boot_id"),
-        "machine_id": node.get("machine_id"),
-        "kubelet_hostname_override": kubelet.get("hostname_override"),
-        "kubelet_node_name": kubelet.get("node_name"),
-        "os": node.get("os"),
-        "arch": node.get("arch"),
-    }
+    load = situation.load
+    version = load.version if load is not None and load.order else None
+    files = [_declared_file(document, situation) for document in situation.documents()]
+    shown = layers(situation, coming, "cri status", version, files, declared_default(situation))
+    handlers = _handler_facts(outcome, situation)
+    return assemble("containerd", situation, outcome, coming, evidence, faults, handlers, shown, _imports(situation))
 
 
 def _handler_facts(outcome: Outcome, situation: Situation) -> Table:
@@ -274,43 +184,6 @@ def _handler_facts(outcome: Outcome, situation: Situation) -> Table:
             "reason": verdict.reason,
         }
     return facts
-
-
-def _layer(available: bool, source: str, handlers: t.Iterable[str], default: t.Optional[str]) -> Table:
-    return {"available": available, "source": source, "handlers": sorted(handlers), "default_handler": default}
-
-
-def _layers(situation: Situation, coming: _Next) -> Table:
-    loaded, load, dump = situation.loaded, situation.load, situation.dump or {}
-    now = _layer(
-        loaded is not None,
-        "cri status" if loaded is not None else "none",
-        loaded.handlers if loaded is not None else (),
-        loaded.default if loaded is not None else None,
-    )
-    next_layer = _layer(coming.available, coming.source, coming.handlers, coming.default)
-    next_layer["serves_cri"] = None if coming.served is None else bool(coming.served)
-    next_layer["version"] = load.version if load is not None and load.order else None
-    next_layer["warnings"] = _warnings(str(dump.get("stderr") or ""))
-    next_layer["rc"] = dump.get("rc")
-    files = [_declared_file(document, situation) for document in situation.documents()]
-    names = {item["name"] for entry in files for item in entry["handlers"]}
-    declared = _layer(bool(files), "files", names, _declared_default(situation))
-    declared["files"] = files
-    return {"loaded": now, "next": next_layer, "declared": declared}
-
-
-def _warnings(stderr: str) -> t.List[str]:
-    """The first warnings and errors that the dump printed: facts are kept small, a capture has all of them."""
-    lines = [line for line in stderr.splitlines() if "level=warn" in line or "level=error" in line]
-    return [line[:_WARNING_LENGTH] for line in lines[:_WARNINGS]]
-
-
-def _declared_default(situation: Situation) -> t.Optional[str]:
-    """The default that the files name last, whether it is read or not."""
-    paths = situation.load.paths if situation.load else []
-    named = [name for document in situation.documents() if document.path in paths for name, _path in document.default_names()]
-    return named[-1] if named else None
 
 
 def _declared_file(document: Document, situation: Situation) -> Table:
@@ -363,7 +236,7 @@ def interpret_dump(text: str) -> Table:
         verdicts[name] = verdict
     default = section.default or None
     outcome = Outcome(section.handlers, default, [], verdicts, [], [], {}, default, None)
-    coming = _Next(True, "config dump", section.handlers, default, section.served_handlers)
+    coming = Next(True, "config dump", section.handlers, default, section.served_handlers)
     facts = _facts(situation, outcome, coming, "next", _dump_faults(document, section, outcome))
     facts["explicit"] = True
     facts["healthy"] = all(fault["severity"] == INFO for fault in facts["faults"])

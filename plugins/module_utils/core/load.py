@@ -123,11 +123,12 @@ class Files:
     :ivar hidden: path → reason, for files that are there but whose text the capture lacks.
     """
 
-    def __init__(self, capture: t.Mapping[str, t.Any]) -> None:
+    def __init__(self, capture: t.Mapping[str, t.Any], document: t.Type[Document] = Document) -> None:
+        """:param document: how the engine reads a text."""
         node = capture.get("node") or {}
         strange = node.get("not_utf8") or {}
         texts = sorted((capture.get("files") or {}).items())
-        self.documents = {path: Document(path, text, strange.get(path)) for path, text in texts}
+        self.documents = {path: document(path, text, strange.get(path)) for path, text in texts}
         self.hidden: t.Dict[str, str] = {}
         self.hidden.update(node.get("unreadable") or {})
         self.hidden.update(node.get("withheld") or {})

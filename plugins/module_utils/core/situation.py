@@ -74,7 +74,7 @@ class Situation:
         self.rules: t.Optional[LineRules] = rules_for(self.node.get("next_version")) or self.running
         self.files = Files(capture)
         self.loaded: t.Optional[Loaded] = read_status(capture.get("info"))
-        self.cri_ready = _cri_ready(self.node, self.loaded)
+        self.cri_ready = cri_ready(self.node, self.loaded is not None)
         self.root = self.node.get("next_config_path") or self.node.get("config_path") or DEFAULT_CONFIG
         self.absent = frozenset(self.node.get("absent") or [])
         self.load: t.Optional[Load] = None
@@ -195,9 +195,12 @@ def _names_config(cmdline: str) -> bool:
     return bool(re.search(r"(?:^|\s)--?c(?:onfig)?(?:[=\s]|$)", cmdline))
 
 
-def _cri_ready(node: t.Mapping[str, t.Any], loaded: t.Optional[Loaded]) -> t.Optional[bool]:
-    """DESIGN, "Layers of evidence". A recording without cri_state is read by its error text."""
-    if loaded is not None:
+def cri_ready(node: t.Mapping[str, t.Any], answered: bool) -> t.Optional[bool]:
+    """DESIGN, "Layers of evidence". A recording without cri_state is read by its error text.
+
+    :param answered: the daemon told its handlers.
+    """
+    if answered:
         return True
     state = node.get("cri_state")
     if state:
@@ -210,4 +213,4 @@ def _cri_ready(node: t.Mapping[str, t.Any], loaded: t.Optional[Loaded]) -> t.Opt
     return None
 
 
-__all__ = ("DEFAULT_CONFIG", "Situation", "is_backup", "is_template")
+__all__ = ("DEFAULT_CONFIG", "Situation", "cri_ready", "is_backup", "is_template")

@@ -66,6 +66,7 @@ NAMES: t.Dict[int, str] = {
 }
 
 ERROR, WARNING, INFO = "error", "warning", "info"
+_ORDER = {ERROR: 0, WARNING: 1, INFO: 2}
 
 
 class Edit(t.NamedTuple):
@@ -114,4 +115,26 @@ class Fault(t.NamedTuple):
         }
 
 
-__all__ = ("ERROR", "Edit", "Fault", "INFO", "NAMES", "WARNING")
+def merged(found: t.Sequence[Fault]) -> t.List[Fault]:
+    """One fault for each (id, file, message kind): handlers that share a cause share the fault."""
+    found_so_far: t.Dict[t.Tuple[t.Any, ...], Fault] = {}
+    for fault in found:
+        shared = (fault.id, fault.severity, fault.file, _without_names(fault))
+        slot = found_so_far.get(shared)
+        if slot is None:
+            found_so_far[shared] = fault
+        else:
+            edits = slot.edits + tuple(edit for edit in fault.edits if edit not in slot.edits)
+            handlers = slot.handlers + tuple(name for name in fault.handlers if name not in slot.handlers)
+            found_so_far[shared] = slot._replace(handlers=handlers, edits=edits)
+    return sorted(found_so_far.values(), key=lambda item: (_ORDER[item.severity], item.id, item.file, item.line))
+
+
+def _without_names(fault: Fault) -> str:
+    text = fault.message
+    for name in sorted(fault.handlers, key=len, reverse=True):
+        text = text.replace(name, "\0")
+    return text
+
+
+__all__ = ("ERROR", "Edit", "Fault", "INFO", "NAMES", "WARNING", "merged")

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import comparison, usability
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import comparison
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import (
     PLUGIN_KINDS,
     Declaration,
     toml_key,
 )
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.facts import Outcome
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults import (
     handlers as handler_checks,
 )
@@ -25,34 +26,11 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.
     INFO,
     WARNING,
     Fault,
+    merged,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import later_lines
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation, is_template
 
-Table = t.Mapping[str, t.Any]
-_ORDER = {ERROR: 0, WARNING: 1, INFO: 2}
-
-
-class Outcome(t.NamedTuple):
-    """What the interpretation has found so far, as the explanations need it.
-
-    :ivar handlers: the handlers that the facts will show.
-    :ivar lost: names declared for this runtime and not among them.
-    :ivar verdicts: usability of each of the handlers.
-    :ivar gains: what a restart would add. :ivar loses: what it would take away.
-    :ivar changes: name → keys of handlers that a restart would change.
-    :ivar pending: a restart would change what is loaded (None: unknown).
-    """
-
-    handlers: t.Mapping[str, Table]
-    default: t.Optional[str]
-    lost: t.Sequence[str]
-    verdicts: t.Mapping[str, usability.Verdict]
-    gains: t.Sequence[str]
-    loses: t.Sequence[str]
-    changes: t.Mapping[str, t.Sequence[str]]
-    next_default: t.Optional[str]
-    pending: t.Optional[bool]
 
 
 def find_faults(situation: Situation, outcome: Outcome) -> t.List[Fault]:
@@ -71,7 +49,7 @@ def find_faults(situation: Situation, outcome: Outcome) -> t.List[Fault]:
     found.extend(settings.unknown_keys(situation))
     found.extend(_backups(situation, outcome, found))
     found.extend(_unexplained(situation, outcome, found))
-    return _merged(found)
+    return merged(found)
 
 
 def _not_effective(situation: Situation, outcome: Outcome) -> t.Iterator[Fault]:
@@ -269,26 +247,4 @@ def _unexplained(situation: Situation, outcome: Outcome, found: t.Sequence[Fault
         )
 
 
-def _merged(found: t.Sequence[Fault]) -> t.List[Fault]:
-    """One fault for each (id, file, message kind): handlers that share a cause share the fault."""
-    merged: t.Dict[t.Tuple[t.Any, ...], Fault] = {}
-    for fault in found:
-        shared = (fault.id, fault.severity, fault.file, _without_names(fault))
-        slot = merged.get(shared)
-        if slot is None:
-            merged[shared] = fault
-        else:
-            edits = slot.edits + tuple(edit for edit in fault.edits if edit not in slot.edits)
-            handlers = slot.handlers + tuple(name for name in fault.handlers if name not in slot.handlers)
-            merged[shared] = slot._replace(handlers=handlers, edits=edits)
-    return sorted(merged.values(), key=lambda item: (_ORDER[item.severity], item.id, item.file, item.line))
-
-
-def _without_names(fault: Fault) -> str:
-    text = fault.message
-    for name in sorted(fault.handlers, key=len, reverse=True):
-        text = text.replace(name, "\0")
-    return text
-
-
-__all__ = ("Outcome", "find_faults")
+__all__ = ("find_faults",)
