@@ -12,18 +12,18 @@ import shlex
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.interpret import interpret
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import rules_for
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import proof_judgement
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import desired as declaration
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.plan import make_plan
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.stage import Stage
 
 Table = t.Dict[str, t.Any]
 #: Asks the node for one step (handlers_steps.run) and gives its answer; raises what the caller raises for a failed node.
 Call = t.Callable[[Table], Table]
 
 _COLLECT = ("config_path", "containerd", "endpoint", "crictl", "timeout")
+#: What of a plan is for people or for the judgement here, and does not travel.
+_KEPT_HERE = ("changes", "notes", "conflicts", "kubespray", "section")
 _TRANSACTION = ("ready_timeout", "restart", "probe", "backups", "timeout", "endpoint", "unit", "restart_command")
 #: Units whose restart also restarts the control plane that runs in the same process.
 _SERVERS = {"k3s": "server", "rke2": "server", "k0s": "controller"}
@@ -71,15 +71,13 @@ class _Flow:
         self._facts = interpret(self._capture)
         self._refuse_unclear_node()
         self._plan = make_plan(self._capture, self._facts, self._options)
-        stage = self._stage()
-        self._complete_plan(stage)
         self._notes += list(self._plan.get("notes") or []) + list(self._plan.get("conflicts") or [])
-        result = self._result(stage)
+        result = self._result()
         result["changed"] = bool(recovered and recovered["changed"])
         if not self._something_to_do():
             return result
         self._refuse_what_needs_consent()
-        self._prove(stage, result)
+        self._prove(result)
         result["changed"] = True
         return result if self._check else self._apply(result)
 
@@ -108,29 +106,6 @@ class _Flow:
                 % ", ".join(map(str, node["undecided"]))
             )
 
-    def _stage(self) -> Stage:
-        writes = {write["path"]: write["text"] for write in self._plan["writes"]}
-        return Stage(self._capture, self._plan["version"], dict(writes, **(self._plan.get("staged") or {})))
-
-    def _complete_plan(self, stage: Stage) -> None:
-        """What the proofs of a removal must know: which handlers go, which stay, and the default that comes back."""
-        plan = self._plan
-        if not plan.get("exe"):
-            plan["exe"] = self._installed_executable()
-        if not self._options.get("remove"):
-            return
-        section = stage.loadable()
-        loaded = sorted(self._facts["layers"]["loaded"]["handlers"])
-        plan["keep"] = [name for name in loaded if name in section.handlers]
-        plan["absent"] = [name for name in loaded if name not in section.handlers]
-        plan["expect"] = {"handlers": [], "tables": {}, "default": section.default}
-
-    def _installed_executable(self) -> t.Optional[str]:
-        for one in self._capture["node"].get("runtimes") or []:
-            if one.get("engine") == "containerd" and one.get("exe"):
-                return str(one["exe"])
-        return None
-
     def _will_restart(self) -> bool:
         return bool(self._plan["restart_needed"]) and self._options.get("restart") != "never"
 
@@ -154,12 +129,10 @@ class _Flow:
 
     # ---- the proof
 
-    def _prove(self, stage: Stage, result: Table) -> None:
-        request = {"step": "prove", "plan": self._plan_to_prove(), "options": self._transaction}
-        answer = self._call(request)
-        section = stage.loadable()
+    def _prove(self, result: Table) -> None:
+        answer = self._call({"step": "prove", "plan": self._node_plan(), "options": self._transaction})
         wanted = self._wanted()
-        reasons = proof_judgement.judge_section(section, wanted, "containerd %s" % self._plan["version"])
+        reasons = proof_judgement.judge_section(self._plan["section"], wanted, "containerd %s" % self._plan["version"])
         more, notes = proof_judgement.judge_dump(self._capture.get("dump"), answer, wanted, self._plan["version"])
         self._notes += notes
         result["notes"] = self._notes
@@ -169,27 +142,7 @@ class _Flow:
             raise Refused("The proof failed, nothing was changed: %s." % "; ".join(result["reasons"]), details)
 
     def _node_plan(self) -> Table:
-        """What the node needs of the plan; the rest is for people."""
-        return {key: value for key, value in self._plan.items() if key not in ("changes", "notes", "conflicts", "kubespray")}
-
-    def _takes_root_away(self) -> bool:
-        """1.5 to 1.7 start without the default root file, but their ``config dump`` does not (LOADING.md, section 2b)."""
-        rules = rules_for(self._plan["version"])
-        gone = [write["path"] for write in self._plan["writes"] if write["text"] is None]
-        return rules is not None and not rules.dump_hides_missing and self._plan["config_path"] in gone
-
-    def _plan_to_prove(self) -> Table:
-        """Where the dump cannot load a root file that is not there, an empty one in its place: it says as little."""
-        plan = self._node_plan()
-        if self._takes_root_away():
-            root = plan["config_path"]
-            plan["writes"] = [dict(write, text="") if write["path"] == root else write for write in plan["writes"]]
-        return plan
-
-    def _plan_to_apply(self) -> Table:
-        plan = self._node_plan()
-        # The node would take that dump's failure for a tree that does not load; the proof has been made with an empty file.
-        return dict(plan, exe=None) if self._takes_root_away() else plan
+        return {key: value for key, value in self._plan.items() if key not in _KEPT_HERE}
 
     def _wanted(self) -> proof_judgement.Wanted:
         plan = self._plan
@@ -207,7 +160,7 @@ class _Flow:
     # ---- the change
 
     def _apply(self, result: Table) -> Table:
-        answer = self._call({"step": "apply", "plan": self._plan_to_apply(), "options": self._transaction})
+        answer = self._call({"step": "apply", "plan": self._node_plan(), "options": self._transaction})
         self._notes += answer["notes"]
         recovered = answer.get("recovered")
         self._notes += [recovered["msg"]] if recovered else []
@@ -229,11 +182,11 @@ class _Flow:
 
     # ---- the result
 
-    def _result(self, stage: Stage) -> Table:
+    def _result(self) -> Table:
         """What holds before the change, and what the change is."""
         facts, plan = self._facts, self._plan
         loaded = facts["layers"]["loaded"]
-        coming = stage.loadable().served_handlers
+        coming = plan["section"].served_handlers
         result: Table = {
             "restarted": False,
             "restart_pending": bool(plan["restart_needed"]),

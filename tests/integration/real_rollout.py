@@ -24,9 +24,7 @@ from tests.testbed.product import collections_root
 PLAYBOOK = pathlib.Path(sys.executable).parent / "ansible-playbook"
 SHIM = "/usr/bin/containerd-shim-runc-v2"
 _REMOTE_CALL = re.compile(r"EXEC .*python\S* \S*AnsiballZ_(\w+)\.py")
-#: Where the configuration, the product's state and other tools' files lie: what a run in check mode must leave alone.
-_WATCHED = ("etc", "var/lib", "opt", "usr/local")
-_OF_THE_DAEMON = "/var/lib/containerd/"
+_OF_THE_DAEMON = "/var/lib/containerd"
 
 
 class RealNode:
@@ -76,16 +74,15 @@ class RealNode:
         return Run(done.returncode, text, _recap(done.stdout))
 
     def checksums(self) -> t.Dict[str, t.Tuple[str, int, int]]:
-        """Path → sha256 (of a link: where it points), mode and owner, of every file that a run could touch."""
+        """Path → sha256 (of a link: where it points), mode and owner, of everything that was ever made, changed or removed on the node."""
         found = {}
-        for top in _WATCHED:
-            for path in sorted(self.host.path(top).rglob("*")):
-                facts = path.lstat()
-                data = os.readlink(path).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
-                digest = hashlib.sha256(data).hexdigest()
-                name = "/" + str(path.relative_to(self.host.root))
-                if not name.startswith(_OF_THE_DAEMON):
-                    found[name] = (digest, facts.st_mode, facts.st_uid)
+        top = self.host.differences
+        for path in sorted(top.rglob("*")):
+            facts = path.lstat()
+            data = os.readlink(path).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+            name = "/" + str(path.relative_to(top))
+            if not name.startswith(_OF_THE_DAEMON):
+                found[name] = (hashlib.sha256(data).hexdigest(), facts.st_mode, facts.st_uid)
         return found
 
 

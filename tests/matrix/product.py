@@ -160,7 +160,7 @@ class Product:
         return containerd.get("runtimes") or {}, containerd.get("defaultRuntimeName")
 
     def files(self) -> t.Dict[str, bytes]:
-        """Every file below the directories that a runtime's configuration lies in, and every link's target."""
+        """Every file below the directories that a runtime's configuration lies in, every link's target, every directory."""
         found = {}
         for top in _CONFIGURATION:
             for path in self.host.path(top).rglob("*"):
@@ -168,6 +168,8 @@ class Product:
                     found["/" + str(path.relative_to(self.host.root))] = os.readlink(path).encode()
                 elif path.is_file():
                     found["/" + str(path.relative_to(self.host.root))] = path.read_bytes()
+                elif path.is_dir():
+                    found["/" + str(path.relative_to(self.host.root)) + "/"] = b""
         return found
 
 

@@ -1,7 +1,7 @@
-"""A node of its own for one containerd: private namespaces, private /etc, /var, /run, /opt and /usr, a real daemon in them.
+"""A node of its own for one container runtime: private namespaces, private /etc, /var, /run, /opt and /usr, a real daemon in them.
 
 What this proves: nothing by itself. It lets a test lay files under their true paths (/etc/containerd/config.toml, …), start the
-containerd of a release line as /usr/bin/containerd on them, ask the daemon through an independent client (cri-ask), and run
+runtime of a release line as /usr/bin/containerd on them (crio_host.py has CRI-O's), ask the daemon through an independent client (cri-ask), and run
 any command inside, for which /proc then shows exactly the processes of this node.
 
 How: one `unshare` makes mount, pid, uts and ipc namespaces. Overlays whose upper halves lie in a tmpfs cover the directories
@@ -58,6 +58,8 @@ for directory in %(overlaid)s; do
     mount -t overlay overlay -o "lowerdir=$directory,upperdir=$base/upper$directory,workdir=$base/work$directory" "$directory"
 done
 mount -t tmpfs -o mode=755 run /run
+# What differs from the machine's own directories, for a judge that must see every change.
+mount --bind "$base/upper" /srv
 umount -l "$base"
 rmdir "$base" 2>/dev/null || true
 mount -t proc proc /proc
@@ -85,8 +87,8 @@ _SYSTEMCTL = """#!/bin/sh
 for last; do :; done
 pid=$(pidof -s %(path)s) && state=active || { pid=0 state=inactive; }
 case $last in
-containerd.service)
-    printf '%%s\\n' Id=containerd.service LoadState=loaded ActiveState=$state FragmentPath=/etc/systemd/system/containerd.service DropInPaths= \\
+%(unit)s)
+    printf '%%s\\n' Id=%(unit)s LoadState=loaded ActiveState=$state FragmentPath=/etc/systemd/system/%(unit)s DropInPaths= \\
         'ExecStart={ path=%(path)s ; argv[]=%(command)s ; ignore_errors=no ; pid='$pid' ; code=(null) ; status=0/0 }' \\
         KillMode=process NeedDaemonReload=no MainPID=$pid ;;
 *) printf '%%s\\n' "Id=$last" LoadState=not-found ActiveState=inactive MainPID=0 ;;
@@ -98,11 +100,21 @@ class HostError(Exception):
     """The node could not be made, or a program in it did not do what the test bed needs."""
 
 
-class ContainerdHost:
-    """One node with the containerd of a release line (a key of tools.LINES, or a version such as 2.3.4).
+class RuntimeHost:
+    """One node for one container runtime; what the two engines have in common.
 
     Hosts are independent: several may live at once, also in parallel test runs. `reset()` makes one host serve many trees.
+
+    :cvar engine: name of the runtime, of its tools (``engine-line``) and of its daemon's program.
+    :cvar program: where the daemon's program lies on the node.
+    :cvar socket: the socket that it serves CRI on.
+    :cvar wiped: what :meth:`reset` takes away.
     """
+
+    engine: str
+    program: str
+    socket: str
+    wiped: tuple[str, ...]
 
     def __init__(self, line: str, name: str | None = None) -> None:
         self.line = line
@@ -111,7 +123,7 @@ class ContainerdHost:
         self._daemon: subprocess.Popen[bytes] | None = None
         self._others: list[subprocess.Popen[bytes]] = []
         self._scratch = pathlib.Path(tempfile.mkdtemp(prefix="runtime-gate-host-"))
-        self._log = self._scratch / "containerd.log"
+        self._log = self._scratch / "daemon.log"
         self._init = self._unshare()
         self._pid = self._child_of(self._init.pid)
         self.root = pathlib.Path(f"/proc/{self._pid}/root")
@@ -143,7 +155,7 @@ class ContainerdHost:
             time.sleep(0.005)
         raise HostError(f"process {pid} has no child")
 
-    def __enter__(self) -> ContainerdHost:
+    def __enter__(self) -> t.Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -171,6 +183,11 @@ class ContainerdHost:
     def path(self, inside: str) -> pathlib.Path:
         """The path by which this process reaches a file of the node (links inside must be relative to be followed)."""
         return self.root / inside.lstrip("/")
+
+    @property
+    def differences(self) -> pathlib.Path:
+        """Everything in which the node's /etc, /var, /opt and /usr differ from the machine's: made, changed and removed files."""
+        return self.path("/srv")
 
     def write(self, path: str, text: str | bytes) -> None:
         """Writes a file of the node, directories included."""
@@ -204,13 +221,13 @@ class ContainerdHost:
         self.path(path).chmod(0o755)
 
     def replace_binary(self, line: str) -> None:
-        """Upgrades containerd on disk to another line; the running daemon stays what it is."""
-        self.install(tool(f"containerd-{line}"), "/usr/bin/containerd")
+        """Upgrades the runtime on disk to another line; the running daemon stays what it is."""
+        self.install(tool(f"{self.engine}-{line}"), self.program)
         self.install(tool("runc"), "/usr/bin/runc")
         self._installed = line
 
     def reset(self, line: str | None = None) -> None:
-        """Stops everything, takes away what a test laid under the usual directories, and lays the containerd of the host's line.
+        """Stops everything, takes away what a test laid under the usual directories, and lays the runtime of the host's line.
 
         With `line`, the host is of that line from now on.
         """
@@ -218,7 +235,7 @@ class ContainerdHost:
         for process in self._others:
             self._signal(process, signal.SIGKILL)
         self._others = []
-        for directory in _WIPED:
+        for directory in self.wiped:
             self._wipe(self.path(directory))
         self.line = line or self.line
         if self._installed != self.line:
@@ -255,20 +272,24 @@ class ContainerdHost:
 
     # the daemon ----------------------------------------------------------------------------------------------------------------
 
+    def _environment(self) -> dict[str, str]:
+        """What the daemon's environment has beside PATH and HOME."""
+        return {}
+
     def start(self, args: t.Sequence[str] | None = None, env: t.Mapping[str, str] | None = None, wait: float = 20) -> bool:
-        """Starts /usr/bin/containerd with `args`, in / like systemd does. True: its socket answers (with or without CRI).
+        """Starts the daemon with `args`, in / like systemd does. True: its socket answers (with or without CRI).
 
         False: it ended, or did not answer within `wait` seconds; log() tells why.
         """
         if self.running():
             raise HostError(f"{self.name}: the daemon is already running")
-        environment = {"PATH": PATH, "HOME": "/root", **(env or {})}
+        environment = {"PATH": PATH, "HOME": "/root", **self._environment(), **(env or {})}
         with open(self._log, "wb") as log:
-            command = self._enter(["/usr/bin/containerd", *(args or [])])
+            command = self._enter([self.program, *(args or [])])
             self._daemon = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         deadline = time.monotonic() + wait
         while time.monotonic() < deadline and self.running():
-            if self.path(SOCKET).is_socket() and self._ask("version", wait=1)["state"] in ("served", "unimplemented"):
+            if self.path(self.socket).is_socket() and self._ask("version", wait=1)["state"] in ("served", "unimplemented"):
                 return self.running()
             time.sleep(0.01)
         return False
@@ -287,12 +308,12 @@ class ContainerdHost:
     @staticmethod
     def _signal(process: subprocess.Popen[bytes], number: int) -> None:
         with contextlib.suppress(ProcessLookupError, HostError, FileNotFoundError, ValueError):
-            os.kill(ContainerdHost._child_of(process.pid), number)
+            os.kill(RuntimeHost._child_of(process.pid), number)
         try:
             process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError, HostError, FileNotFoundError, ValueError):
-                os.kill(ContainerdHost._child_of(process.pid), signal.SIGKILL)
+                os.kill(RuntimeHost._child_of(process.pid), signal.SIGKILL)
             process.kill()
             process.wait()
 
@@ -319,8 +340,8 @@ class ContainerdHost:
         """Ends the daemon as systemd does; its socket file is taken away, as its end leaves it or not by release line."""
         self.kill(signal.SIGTERM)
         self._daemon = None
-        self.path(SOCKET).unlink(missing_ok=True)
-        self.path(SOCKET + ".ttrpc").unlink(missing_ok=True)
+        self.path(self.socket).unlink(missing_ok=True)
+        self.path(self.socket + ".ttrpc").unlink(missing_ok=True)
 
     def restart(self, args: t.Sequence[str] | None = None) -> bool:
         """stop() and start()."""
@@ -331,15 +352,11 @@ class ContainerdHost:
         """All that the daemon printed since its last start."""
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
-    def dump(self, config: str = CONFIG) -> tuple[int, str, str]:
-        """Exit code, stdout and stderr of `containerd -c CONFIG config dump` by the binary on disk."""
-        done = self.run(["/usr/bin/containerd", "-c", config, "config", "dump"])
-        return done.returncode, done.stdout, done.stderr
-
     # the judge -----------------------------------------------------------------------------------------------------------------
 
-    def _ask(self, *command: str, wait: float = 0, socket: str = SOCKET) -> dict[str, t.Any]:
-        done = subprocess.run([str(tool("cri-ask")), "--socket", str(self.path(socket)), "--wait", str(wait), *command], capture_output=True, text=True)
+    def _ask(self, *command: str, wait: float = 0, socket: str = "") -> dict[str, t.Any]:
+        client = [str(tool("cri-ask")), "--socket", str(self.path(socket or self.socket)), "--wait", str(wait)]
+        done = subprocess.run([*client, *command], capture_output=True, text=True)
         try:
             return json.loads(done.stdout)
         except ValueError:
@@ -348,17 +365,6 @@ class ContainerdHost:
     def cri(self) -> dict[str, t.Any]:
         """The daemon's own answer: state (served, unimplemented, down), api, version, runtime_handlers, info, error."""
         return self._ask("status", wait=2 if self.running() else 0)
-
-    def _containerd_config(self) -> dict[str, t.Any]:
-        return self.cri().get("info", {}).get("config", {}).get("containerd", {})
-
-    def handlers(self) -> dict[str, dict[str, t.Any]]:
-        """The handlers that the daemon has loaded, by name, as its Status gives them ({} where CRI is not served)."""
-        return self._containerd_config().get("runtimes") or {}
-
-    def default_handler(self) -> str | None:
-        """The default handler that the daemon has loaded (None where CRI is not served)."""
-        return self._containerd_config().get("defaultRuntimeName")
 
     def sandbox(self, handler: str, name: str = "probe") -> dict[str, t.Any]:
         """Asks the daemon for a pod sandbox of a handler: `sandbox` is its id, `error` the daemon's words."""
@@ -382,18 +388,42 @@ class ContainerdHost:
         self._child_of(process.pid)
         return process
 
-    def unit(self, argv: t.Sequence[str] = ("/usr/bin/containerd",)) -> None:
-        """Gives the node a unit containerd.service with this ExecStart, as `systemctl show` tells it.
+    def unit(self, argv: t.Sequence[str] = ()) -> None:
+        """Gives the node the engine's unit with this ExecStart, as `systemctl show` tells it.
 
         A stand-in: there is no systemd, only a systemctl that knows this one command. Hosts with a real init are under test elsewhere.
         """
         self.path("/run/systemd/system").mkdir(parents=True, exist_ok=True)
+        argv = argv or [self.program]
         command = " ".join(argv)
-        self.write("/etc/systemd/system/containerd.service", f"[Service]\nExecStart={command}\nKillMode=process\n")
-        self.install_script("/usr/local/bin/systemctl", _SYSTEMCTL % {"path": argv[0], "command": command})
+        self.write(f"/etc/systemd/system/{self.engine}.service", f"[Service]\nExecStart={command}\nKillMode=process\n")
+        self.install_script("/usr/local/bin/systemctl", _SYSTEMCTL % {"path": argv[0], "command": command, "unit": f"{self.engine}.service"})
 
-    def kubelet(
-        self, endpoint: str = f"unix://{SOCKET}", config: str = "/var/lib/kubelet/config.yaml", arguments: t.Sequence[str] = ()
-    ) -> subprocess.Popen[bytes]:
+    def kubelet(self, endpoint: str = "", config: str = "/var/lib/kubelet/config.yaml", arguments: t.Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Starts a stand-in for the kubelet: nothing but its name, executable and command line, which a collector reads."""
-        return self.stand_in("kubelet", [f"--container-runtime-endpoint={endpoint}", f"--config={config}", *arguments])
+        return self.stand_in("kubelet", [f"--container-runtime-endpoint={endpoint or 'unix://' + self.socket}", f"--config={config}", *arguments])
+
+
+class ContainerdHost(RuntimeHost):
+    """One node with the containerd of a release line (a key of tools.LINES, or a version such as 2.3.4)."""
+
+    engine = "containerd"
+    program = "/usr/bin/containerd"
+    socket = SOCKET
+    wiped = _WIPED
+
+    def dump(self, config: str = CONFIG) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr of `containerd -c CONFIG config dump` by the binary on disk."""
+        done = self.run(["/usr/bin/containerd", "-c", config, "config", "dump"])
+        return done.returncode, done.stdout, done.stderr
+
+    def _containerd_config(self) -> dict[str, t.Any]:
+        return self.cri().get("info", {}).get("config", {}).get("containerd", {})
+
+    def handlers(self) -> dict[str, dict[str, t.Any]]:
+        """The handlers that the daemon has loaded, by name, as its Status gives them ({} where CRI is not served)."""
+        return self._containerd_config().get("runtimes") or {}
+
+    def default_handler(self) -> str | None:
+        """The default handler that the daemon has loaded (None where CRI is not served)."""
+        return self._containerd_config().get("defaultRuntimeName")

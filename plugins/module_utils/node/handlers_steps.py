@@ -11,7 +11,7 @@ import os
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import binaries, transaction, tree
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import binaries, transaction
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.collect import collect
 
 Table = t.Dict[str, t.Any]
@@ -51,15 +51,7 @@ def _look_up(node: Table, names: t.Iterable[str]) -> None:
 
 
 def _prove(request: t.Mapping[str, t.Any]) -> Table:
-    """The plan's own files, and then what a distribution will render from them: the latter is what containerd loads."""
-    plan = request["plan"]
-    answer = transaction.prove(plan, request["options"])
-    for path, text in (plan.get("staged") or {}).items():
-        rendering = {"path": path, "text": text, "sha256": tree.current(os.path.realpath(path)), "mode": None}
-        rendered = transaction.prove(dict(plan, writes=[rendering], commit=path), request["options"])
-        binaries_of_both = dict(answer["binaries"], **rendered["binaries"])
-        answer = dict(rendered, binaries=binaries_of_both)
-    return answer
+    return transaction.prove(request["plan"], request["options"])
 
 
 def _apply(request: t.Mapping[str, t.Any]) -> Table:

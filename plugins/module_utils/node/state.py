@@ -22,6 +22,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors impor
 STATE_DIRECTORY = "/var/lib/runtime-gate"
 _JOURNAL = "transaction.json"
 _RESULT = "last-run.json"
+_DIRECTORIES = "directories.json"
 _LOCK = "lock"
 _BACKUPS = "backups"
 _MANIFEST = "manifest.json"
@@ -161,6 +162,18 @@ class State:
             return _read_json(self._path(_RESULT))
         except (OSError, ValueError):
             return None
+
+    # ---- directories of ours
+
+    def made_directories(self) -> t.Set[str]:
+        """Directories that were made for a file of ours, and go when the last file goes; empty where that is not known."""
+        try:
+            return set(_read_json(self._path(_DIRECTORIES))["made"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return set()
+
+    def write_made_directories(self, directories: t.Set[str]) -> None:
+        self._write_json(_DIRECTORIES, {"made": sorted(directories)})
 
     # ---- backups
 

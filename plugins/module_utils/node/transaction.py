@@ -57,7 +57,8 @@ Result = t.Dict[str, t.Any]
 def prove(plan: Plan, options: Options) -> Result:
     """Load the planned files with the node's own binary, in a private mount namespace, and check what :func:`apply` would need.
 
-    :param plan: ``writes``, ``commit``, ``config_path``, ``exe`` and the rest, as the controller made it.
+    :param plan: ``writes``, ``commit``, ``config_path``, ``exe`` and the rest, as the controller made it. ``proof``: the files to
+        load, where they are others than ``writes`` (a distribution renders its own from them).
     :param options: see :data:`DEFAULTS`, and ``endpoint``.
     :returns: ``dump`` (stdout, stderr, rc; masked; None: the binary is not there), ``binaries`` (executable that a handler of the
         planned files could need -> is it there), ``withheld`` (why the dump is withheld) and ``exe``.
@@ -136,6 +137,7 @@ class _Run:
         self._state = State(self._options.get("state_directory") or STATE_DIRECTORY)
         self._masker = Masker()
         self._changes: t.List[tree.Change] = []
+        self._staged: t.List[tree.Change] = []
         self._journal: t.Dict[str, t.Any] = {}
         self._notes: t.List[str] = []
         self._restarted = False
@@ -164,7 +166,8 @@ class _Run:
         self._socket = self._find_socket()
         writes = self._plan.get("writes") or []
         self._changes = tree.read_changes(writes, self._plan.get("commit"), self._masker)
-        for change in self._changes:
+        self._staged = tree.read_texts(self._plan["proof"], self._masker) if "proof" in self._plan else self._changes
+        for change in [*self._changes, *self._staged]:
             # So that a secret is known, and masked, when a message quotes it.
             for data in (change.old, change.new):
                 self._learn(data)
@@ -215,7 +218,7 @@ class _Run:
             output = commands.run(["containerd"] + named + ["config", "dump"], self._timeout * 4, executable=exe)
             return [output.stdout.decode("latin-1"), output.stderr.decode("latin-1"), output.rc, output.truncated]
 
-        stdout, stderr, rc, truncated = staging.run_staged(self._changes, ask)
+        stdout, stderr, rc, truncated = staging.run_staged(self._staged, ask)
         return commands.Output(stdout.encode("latin-1"), stderr.encode("latin-1"), rc, truncated)
 
     def _masked_dump(self, output: commands.Output) -> t.Tuple[t.Optional[Result], t.Optional[str]]:
@@ -235,7 +238,7 @@ class _Run:
         return self._masker.text(data.decode("utf-8", "replace"))
 
     def _binaries(self, exe: t.Optional[str]) -> t.Dict[str, bool]:
-        texts = [decode_configuration(change.new)[0] for change in self._changes if change.new is not None]
+        texts = [decode_configuration(change.new)[0] for change in self._staged if change.new is not None]
         running = [one for one in processes.node_processes() if one.pid == discovery.owner(self._socket, self._timeout)]
         process = running[0] if running else None
         path = process.environment().get("PATH") if process else os.environ.get("PATH")
@@ -321,7 +324,7 @@ class _Run:
 
     def _refuse_a_tree_that_does_not_load(self) -> None:
         exe = self._executable()
-        if not exe or not self._changes:
+        if not exe or not self._staged:
             return
         output = self._staged_dump(exe)
         if output.rc != 0:
@@ -397,9 +400,24 @@ class _Run:
         except (_Failed, OSError) as error:
             return self._roll_back(way, str(error) if isinstance(error, _Failed) else _os_words(error))
         tree.clean_up(self._journal["records"])
+        self._account_for_directories()
         self._end()
         changed = bool(self._journal["records"]) or self._restarted
         return self._result(APPLIED, changed, "The change is applied%s." % (" and proved" if way is not None else ""))
+
+    def _account_for_directories(self) -> None:
+        """Remember the directories that this change made, and remove those that it has emptied."""
+        records = self._journal["records"]
+        before = self._state.made_directories()
+        made = before.union(*(record["made"] for record in records))
+        emptied = tree.emptied(records, made)
+        tree.remove_empty(emptied)
+        if made - emptied == before:
+            return
+        try:
+            self._state.write_made_directories(made - emptied)
+        except OSError as error:
+            self._notes.append("an empty directory will stay when the handlers are removed: %s" % _os_words(error))
 
     def _restart_and_prove(self, way: restart.Restart) -> None:
         """:raises _Failed: the daemon does not come back, or not with what it must have."""

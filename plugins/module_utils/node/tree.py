@@ -88,15 +88,23 @@ def read_changes(writes: t.Sequence[t.Mapping[str, t.Any]], commit: t.Optional[s
 
     :raises RuntimeGateError: a file changed since it was read, cannot be read, or the plan cannot be done as one step.
     """
+    changes = read_texts(writes, masker)
+    _assign_roles(changes, commit)
+    return changes
+
+
+def read_texts(writes: t.Sequence[t.Mapping[str, t.Any]], masker: Masker) -> t.List[Change]:
+    """As :func:`read_changes`, for texts that are only loaded in a private namespace: no step has to switch them.
+
+    :raises RuntimeGateError: a file changed since it was read, or cannot be read.
+    """
     changes: t.List[Change] = []
     for write in writes:
         change = _read_change(write, masker)
         if any(other.real == change.real for other in changes):
             raise RuntimeGateError("%s is named twice in the plan (through a link); nothing was changed." % change.real)
         changes.append(change)
-    changes = [change for change in changes if change.old != change.new]
-    _assign_roles(changes, commit)
-    return changes
+    return [change for change in changes if change.old != change.new]
 
 
 def _read_change(write: t.Mapping[str, t.Any], masker: Masker) -> Change:
@@ -420,13 +428,25 @@ def undo(records: t.Sequence[t.Mapping[str, t.Any]], backup: t.Optional[str]) ->
         _restore(record, backup)
     clean_up(records)
     for record in records:
-        for directory in reversed(record["made"]):
-            try:
-                os.rmdir(directory)
-            except OSError:
-                # Somebody else has put something into it, or it was never made.
-                continue
+        remove_empty(record["made"])
     return left
+
+
+def remove_empty(directories: t.Iterable[str]) -> None:
+    """Remove these directories, the inner ones first; one that is not empty is somebody else's by now, and stays."""
+    for directory in sorted(directories, key=len, reverse=True):
+        try:
+            os.rmdir(directory)
+        except OSError:
+            # Not empty, or never made.
+            continue
+        sync_directory(os.path.dirname(directory))
+
+
+def emptied(records: t.Sequence[t.Mapping[str, t.Any]], made: t.Set[str]) -> t.Set[str]:
+    """Of the directories that were made for our files, those that a removed file of these records lay in."""
+    removed = [record["real"] for record in records if record["new_sha256"] is None]
+    return {directory for directory in made for path in removed if path.startswith(directory.rstrip("/") + "/")}
 
 
 def _restore(record: t.Mapping[str, t.Any], backup: t.Optional[str]) -> None:

@@ -101,7 +101,7 @@ def test_a_change_is_three_calls_and_the_second_run_one(node: Node) -> None:
     assert result["loaded_diff"] == ["handler crun: added (runtime_type io.containerd.runc.v2, options.BinaryName /usr/bin/crun)"]
     assert [one["after_header"] for one in result["diff"]][0] == "loaded after the restart"
     # What is for people does not travel.
-    assert {"changes", "notes", "conflicts", "kubespray"}.isdisjoint(node.calls[2]["plan"])
+    assert {"changes", "notes", "conflicts", "kubespray", "section"}.isdisjoint(node.calls[2]["plan"])
     node.take()
     node.load(crun=CRUN)
     node.calls = []
@@ -244,5 +244,6 @@ def test_1_7_dumps_an_empty_root_file_where_it_will_be_gone(node: Node) -> None:
     node.load(crun=CRUN)
     node.dump = {"stdout": old, "stderr": "", "rc": 0}
     change(node, remove=True)
-    assert [write["text"] for write in node.calls[-2]["plan"]["writes"]] == [""]
-    assert [write["text"] for write in node.calls[-1]["plan"]["writes"]] == [None] and node.calls[-1]["plan"]["exe"] is None
+    assert node.steps[-2:] == ["prove", "apply"] and node.calls[-2]["plan"] == node.calls[-1]["plan"]
+    plan = node.calls[-1]["plan"]
+    assert [write["text"] for write in plan["writes"]] == [None] and [write["text"] for write in plan["proof"]] == [""]

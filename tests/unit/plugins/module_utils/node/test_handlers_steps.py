@@ -47,16 +47,6 @@ def test_proof_and_change_get_the_plan(seen: t.List[t.Any]) -> None:
     assert seen == [("prove", {"a": 1}, {}), ("apply", {"a": 1}, {})]
 
 
-def test_the_rendering_of_a_distribution_is_proved_in_its_place(seen: t.List[t.Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter([{"exe": "x", "dump": "old", "binaries": {"a": True}}, {"exe": "x", "dump": "new", "binaries": {"b": False}}])
-    monkeypatch.setattr(handlers_steps.transaction, "prove", lambda plan, options: seen.append(plan) or next(answers))
-    plan = {"writes": [{"path": "/t.tmpl"}], "commit": "/t.tmpl", "staged": {"/no/such.toml": "text"}}
-    answer = handlers_steps.run({"step": "prove", "plan": plan, "options": {}})
-    assert answer == {"exe": "x", "dump": "new", "binaries": {"a": True, "b": False}}
-    assert seen[1]["writes"] == [{"path": "/no/such.toml", "text": "text", "sha256": None, "mode": None}]
-    assert seen[1]["commit"] == "/no/such.toml" and seen[0] == plan
-
-
 def test_another_step_is_refused() -> None:
     with pytest.raises(RuntimeGateError, match="no step 'x'"):
         handlers_steps.run({"step": "x"})

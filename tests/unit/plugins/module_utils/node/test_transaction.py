@@ -183,6 +183,60 @@ def test_prove(node: Node) -> None:
     assert not node.state.exists() and node.root.read_text() == node.old
 
 
+def test_what_is_loaded_beforehand_can_be_another_text(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A distribution renders its own file from the one that is written: the former is loaded, in both proofs."""
+    staged: t.List[t.Any] = []
+    monkeypatch.setattr(staging, "run_staged", lambda changes, ask: staged.append(changes) or ask())
+    plan = node.plan()
+    rendered = {"path": str(node.directory / "rendered.toml"), "text": "[runtimes.mine]\n", "sha256": None, "mode": None}
+    plan["proof"] = [rendered]
+    transaction.prove(plan, node.options())
+    assert node.apply(plan)["state"] == "applied"
+    assert [[change.path for change in changes] for changes in staged] == [[rendered["path"]]] * 2
+    assert not os.path.exists(rendered["path"])
+    # … and it guards against another change as the written files do.
+    with pytest.raises(RuntimeGateError, match="rendered.toml is gone since it was read"):
+        transaction.prove(dict(plan, writes=[], proof=[dict(rendered, sha256="0" * 64)]), node.options())
+
+
+def removal(node: Node) -> t.Dict[str, t.Any]:
+    """The plan that takes the drop-in and its import away again."""
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (node.root, node.drop_in)]
+    root = {"path": str(node.root), "text": node.old.replace(SECRET, "__RUNTIME_GATE_MASKED_1__"), "sha256": digests[0], "mode": None}
+    drop_in = {"path": str(node.drop_in), "text": None, "sha256": digests[1], "mode": None}
+    return node.plan(writes=[root, drop_in], expect={"handlers": [], "default": None}, absent=["mine"])
+
+
+def test_a_directory_that_was_made_goes_with_its_last_file(node: Node) -> None:
+    node.apply()
+    assert State(str(node.state)).made_directories() == {str(node.drop_in.parent)}
+    assert node.apply(removal(node))["state"] == "applied"
+    assert node.is_old and State(str(node.state)).made_directories() == set()
+
+
+def test_a_directory_in_which_others_have_put_something_stays(node: Node) -> None:
+    node.apply()
+    stranger = node.drop_in.parent / "stranger.toml"
+    stranger.write_text("")
+    assert node.apply(removal(node))["state"] == "applied"
+    assert stranger.exists() and not node.drop_in.exists()
+    # It is theirs from now on.
+    assert State(str(node.state)).made_directories() == set()
+
+
+def test_a_directory_that_was_there_stays(node: Node) -> None:
+    node.drop_in.parent.mkdir()
+    node.apply()
+    assert node.apply(removal(node))["state"] == "applied"
+    assert node.drop_in.parent.is_dir()
+
+
+def test_directories_that_cannot_be_noted_are_no_failure(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(State, "write_made_directories", _fails)
+    result = node.apply()
+    assert result["state"] == "applied" and "an empty directory will stay" in result["notes"][0]
+
+
 def test_prove_of_the_default_file(node: Node) -> None:
     transaction.prove(node.plan(writes=[], config_path="/etc/containerd/config.toml"), node.options())
     assert node.argv == ["containerd", "config", "dump"]

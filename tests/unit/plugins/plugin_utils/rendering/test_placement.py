@@ -28,6 +28,11 @@ def plan_of(files: t.Mapping[str, str], release: str, kind: str, root: str, **op
     return make_plan(capture, interpret(capture), dict({"allow_absent_binary": True}, **options))
 
 
+def rendered_by(plan: t.Mapping[str, t.Any]) -> t.Dict[str, t.Optional[str]]:
+    """What the distribution will render: the files that are proved and not written."""
+    return {write["path"]: write["text"] for write in plan["proof"] if write not in plan["writes"]}
+
+
 def section_of(files: t.Mapping[str, str], release: str, root: str) -> t.Any:
     return Situation(nodes.capture(files, release, config_path=root, cmdline="containerd -c " + root)).section
 
@@ -60,14 +65,14 @@ def test_a_template_is_added_to(release: str, rendered: str, template: str, exis
     assert (write["path"], plan["commit"]) == (K3S + template, K3S + template)
     assert write["text"].startswith(existing or '{{ template "base" . }}\n')
     # What k3s renders from it: its own text, then what is added.
-    assert list(plan["staged"]) == [root]
-    assert write["text"].endswith(plan["staged"][root][len(rendered) :])
-    done = dict(nodes.after(files, plan), **plan["staged"])
+    assert list(rendered_by(plan)) == [root]
+    assert write["text"].endswith(rendered_by(plan)[root][len(rendered) :])
+    done = dict(nodes.after(files, plan), **rendered_by(plan))
     assert set(section_of(done, release, root).handlers) == {"runc", "nvidia"}
     again = plan_of(done, release, "k3s", root, handlers=NVIDIA)
-    assert (again["writes"], again["staged"]) == ([], {})
+    assert (again["writes"], rendered_by(again)) == ([], {})
     gone = plan_of(done, release, "k3s", root, remove=True)
-    assert dict(nodes.after(done, gone), **gone["staged"]) == files
+    assert dict(nodes.after(done, gone), **rendered_by(gone)) == files
 
 
 def test_a_rendered_file_that_is_not_yet_rendered_anew_needs_no_second_write() -> None:
@@ -76,7 +81,7 @@ def test_a_rendered_file_that_is_not_yet_rendered_anew_needs_no_second_write() -
     done = nodes.after(files, plan_of(files, "1.7.28", "k3s", root, handlers=NVIDIA))
     plan = plan_of(done, "1.7.28", "k3s", root, handlers=NVIDIA)
     assert plan["writes"] == []
-    assert plan["staged"]
+    assert rendered_by(plan)
 
 
 def test_what_a_template_cannot_say_is_refused_with_the_place_for_it() -> None:
@@ -94,13 +99,13 @@ def test_microk8s_gets_the_edit_in_its_template(release: str) -> None:
     files = {template: text, root: text.replace("${SNAP_COMMON}", "/var/snap/microk8s/common").replace("${RUNTIME}", "runc")}
     plan = plan_of(files, release, "microk8s", root, handlers=NVIDIA, default_handler="nvidia")
     assert [write["path"] for write in plan["writes"]] == [template]
-    done = dict(nodes.after(files, plan), **plan["staged"])
+    done = dict(nodes.after(files, plan), **rendered_by(plan))
     assert "${SNAP_COMMON}" in done[template]
     assert "/var/snap/microk8s/common" in done[root]
     assert section_of(done, release, root).default == "nvidia"
     assert plan_of(done, release, "microk8s", root, handlers=NVIDIA, default_handler="nvidia")["writes"] == []
     gone = plan_of(done, release, "microk8s", root, remove=True)
-    assert dict(nodes.after(done, gone), **gone["staged"]) == files
+    assert dict(nodes.after(done, gone), **rendered_by(gone)) == files
     with pytest.raises(RuntimeGateError, match="containerd-template.toml is not there"):
         plan_of({root: files[root]}, release, "microk8s", root, handlers=NVIDIA)
 
@@ -115,12 +120,12 @@ def test_k0s_gets_a_drop_in_of_its_own_directory(release: str, version: int, plu
     (write,) = plan["writes"]
     assert write["path"] == drop_in
     assert "version = %d\n" % version in write["text"]
-    done = dict(nodes.after(files, plan), **plan["staged"])
+    done = dict(nodes.after(files, plan), **rendered_by(plan))
     assert set(section_of(done, release, root).handlers) == {"runc", "nvidia"}
     assert section_of(done, release, root).default == "nvidia"
     assert plan_of(done, release, "k0s", root, **options)["writes"] == []
     gone = plan_of(done, release, "k0s", root, remove=True)
-    left = dict(nodes.after(done, gone), **gone["staged"])
+    left = dict(nodes.after(done, gone), **rendered_by(gone))
     assert drop_in not in left
     assert set(section_of(left, release, root).handlers) == {"runc"}
 
