@@ -103,7 +103,9 @@ options:
     type: float
     default: 120.0
   probe:
-    description: V(sandbox) also makes and removes a real pod sandbox of each declared handler after the restart.
+    description:
+      - V(sandbox) also makes and removes a real pod sandbox of each declared handler, after the restart or, on a node that is as
+        declared already, in a remote call of its own. Check mode makes none.
     type: str
     choices: [none, sandbox]
     default: none

@@ -3,7 +3,8 @@
 """The way of one change through a node: collect, plan, prove, apply. Without Ansible: the caller brings the node's ear.
 
 A node that is as declared is called once; in check mode, and where something changes, the proof is a second call; the
-change itself, with its proof and its way back, is one more.
+change itself, with its proof and its way back, is one more. A node that is as declared is called again only for the
+sandboxes that ``probe: sandbox`` asks for.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class _Flow:
         result = self._result()
         result["changed"] = bool(recovered and recovered["changed"])
         if not self._something_to_do():
-            return result
+            return self._probed(result)
         self._refuse_what_needs_consent()
         self._prove(result)
         result["changed"] = True
@@ -176,6 +177,18 @@ class _Flow:
         )
         if answer["handlers"] is not None:
             result["handlers"], result["default_handler"] = answer["handlers"], answer["default"]
+        if not answer["ok"]:
+            result.update(failed=True, msg=answer["msg"])
+        return result
+
+    def _probed(self, result: Table) -> Table:
+        """The proof by sandboxes, on request, of a node that is as declared. Check mode makes none."""
+        handlers = self._plan["expect"]["handlers"]
+        if self._options.get("probe") != "sandbox" or self._check or not handlers or self._plan["restart_needed"]:
+            return result
+        answer = self._call({"step": "probe", "handlers": handlers, "options": self._transaction})
+        self._notes += answer["notes"]
+        result.update(probe=answer["probe"], reasons=answer["reasons"], notes=self._notes)
         if not answer["ok"]:
             result.update(failed=True, msg=answer["msg"])
         return result

@@ -20,12 +20,18 @@ Table = t.Dict[str, t.Any]
 def run(request: t.Mapping[str, t.Any]) -> Table:
     """Do one step.
 
-    :param request: ``step`` (``collect``, ``prove`` or ``apply``) and ``options`` (of transaction.py); for ``collect`` also
-        ``collect`` (options of collect.py) and ``executables`` (names and paths to look up); else ``plan``.
+    :param request: ``step`` (``collect``, ``prove``, ``apply`` or ``probe``) and ``options`` (of transaction.py); for ``collect`` also
+        ``collect`` (options of collect.py) and ``executables`` (names and paths to look up); for ``probe`` the ``handlers``;
+        else ``plan``.
     :returns: for ``collect``: ``capture`` and ``recovered`` (transaction.recover); else what the step of that name gives.
     :raises RuntimeGateError: the step cannot be done; the node is as it was.
     """
-    steps: t.Dict[str, t.Callable[[t.Mapping[str, t.Any]], Table]] = {"collect": _collect, "prove": _prove, "apply": _apply}
+    steps: t.Dict[str, t.Callable[[t.Mapping[str, t.Any]], Table]] = {
+        "collect": _collect,
+        "prove": _prove,
+        "apply": _apply,
+        "probe": _probe,
+    }
     step = steps.get(str(request.get("step")))
     if step is None:
         raise RuntimeGateError("there is no step %r" % request.get("step"))
@@ -56,3 +62,7 @@ def _prove(request: t.Mapping[str, t.Any]) -> Table:
 
 def _apply(request: t.Mapping[str, t.Any]) -> Table:
     return transaction.apply(request["plan"], request["options"])
+
+
+def _probe(request: t.Mapping[str, t.Any]) -> Table:
+    return transaction.probe_handlers(request["handlers"], request["options"])

@@ -107,6 +107,17 @@ def recover_here(options: Options) -> Result:
     return _Run({}, options).to_the_end(lambda run: run.recover_only())
 
 
+def probe_handlers(handlers: t.Sequence[str], options: Options) -> Result:
+    """Make and remove a sandbox of each handler of a node that is as declared; no file is looked at.
+
+    :param options: as for :func:`apply`.
+    :returns: as :func:`apply`; ``state`` is :data:`UNCHANGED`, ``ok`` tells whether every handler gave a sandbox.
+    :raises RuntimeGateError: another run is at work, or the process was ended from outside.
+    """
+    plan = {"expect": {"handlers": list(handlers)}}
+    return _heard(detached.run(lambda: _Run(plan, options).to_the_end(lambda run: run.probe_only())))
+
+
 def _pending_words(journal: t.Mapping[str, t.Any]) -> str:
     return "A change that was begun at %s has not ended; the next run that is no check finishes or undoes it." % journal["started"]
 
@@ -451,12 +462,25 @@ class _Run:
             raise _Failed(failure)
 
     def _probe(self, answer: proof.Answer) -> None:
+        """:raises _Failed: a handler gives no sandbox; the daemon's words tell why."""
         handlers = (self._plan.get("expect") or {}).get("handlers") or []
         self._probed = probe.probe(self._socket, answer, handlers)
         failed = ["%s: %s" % (name, reason) for name, reason in self._probed.items() if reason is not None]
         if failed:
             self._remove_probes()
             raise _Failed("no sandbox can be made of %s" % "; ".join(failed))
+
+    def probe_only(self) -> Result:
+        """Under the lock: the proof by sandboxes alone."""
+        self._socket = self._find_socket()
+        self._remove_probes()
+        self._answer = proof.look(self._socket, self._timeout)
+        try:
+            self._probe(self._answer)
+        except _Failed as error:
+            failure = self._result(UNCHANGED, False, self._masker.text("This run changed nothing, and %s." % error), [str(error)])
+            return dict(failure, ok=False)
+        return self._result(UNCHANGED, False, "Every declared handler gives a sandbox.")
 
     # ---- the way back
 

@@ -441,7 +441,7 @@ class _Planner:
 
     def _check_binary_of_default(self, section: Section) -> None:
         """A default handler that cannot run takes every pod of the node with it: no option allows that."""
-        if self.desired.default is None:
+        if self.desired.default is None and section.default not in [handler.name for handler in self.desired.present]:
             return
         verdict = usability.judge(section.handlers.get(section.default) or {}, self.rules, self.node.get("binaries") or {})
         if self.installed and verdict.usable is False:

@@ -43,6 +43,7 @@ class Node:
         self.dump: Table = {"stdout": WITH_CRUN, "stderr": "", "rc": 0}
         self.applied: Table = {"ok": True, "changed": True, "state": "applied", "msg": "", "reasons": [], "restarted": True}
         self.applied.update(restart_pending=False, backup="/b", handlers=["crun", "runc"], default="runc", probe={}, notes=[], recovered=None)
+        self.probed: Table = {"ok": True, "msg": "", "reasons": [], "probe": {"crun": None}, "notes": []}
         self.capture: Table = {
             "format": 1,
             "node": {
@@ -64,6 +65,8 @@ class Node:
         self.calls.append(copy.deepcopy(request))
         if request["step"] == "collect":
             return {"capture": copy.deepcopy(self.capture), "recovered": self.recovered}
+        if request["step"] == "probe":
+            return self.probed
         if request["step"] == "prove":
             return {"exe": "/usr/bin/containerd", "dump": self.dump, "withheld": None, "binaries": {}}
         return self.applied
@@ -125,6 +128,21 @@ def test_a_lost_restart_is_made_up_for_and_never_is_never(node: Node) -> None:
     node.calls = []
     result = change(node, restart="never")
     assert node.steps == ["collect"] and not result["changed"] and result["restart_pending"]
+
+
+def test_sandboxes_are_made_of_a_node_that_is_as_declared_too(node: Node) -> None:
+    change(node)
+    node.take()
+    node.load(crun=CRUN)
+    node.calls = []
+    result = change(node, probe="sandbox")
+    assert node.steps == ["collect", "probe"] and node.calls[1]["handlers"] == ["crun"]
+    assert result["probe"] == {"crun": None} and not result["changed"] and "failed" not in result
+    node.probed.update(ok=False, msg="no sandbox of crun", reasons=["why"], probe={"crun": "why"}, notes=["a left-over"])
+    result = change(node, probe="sandbox")
+    assert (result["failed"], result["msg"], result["reasons"], result["notes"]) == (True, "no sandbox of crun", ["why"], ["a left-over"])
+    node.calls = []
+    assert change(node, probe="sandbox", check=True)["probe"] == {} and node.steps == ["collect"]
 
 
 def test_removal_tells_the_proofs_what_goes_and_what_stays(node: Node) -> None:

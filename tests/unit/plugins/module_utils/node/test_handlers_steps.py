@@ -28,6 +28,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> t.List[t.Any]:
     monkeypatch.setattr(handlers_steps.transaction, "recover", note("recover", {"msg": "done"}))
     monkeypatch.setattr(handlers_steps.transaction, "prove", note("prove", {"exe": "x"}))
     monkeypatch.setattr(handlers_steps.transaction, "apply", note("apply", {"ok": True}))
+    monkeypatch.setattr(handlers_steps.transaction, "probe_handlers", note("probe", {"probe": {}}))
     monkeypatch.setattr(handlers_steps, "collect", note("collect", {"node": node}))
     return calls
 
@@ -44,7 +45,8 @@ def test_what_was_interrupted_ends_before_the_node_is_read(seen: t.List[t.Any]) 
 def test_proof_and_change_get_the_plan(seen: t.List[t.Any]) -> None:
     assert handlers_steps.run({"step": "prove", "plan": {"a": 1}, "options": {}}) == {"exe": "x"}
     assert handlers_steps.run({"step": "apply", "plan": {"a": 1}, "options": {}}) == {"ok": True}
-    assert seen == [("prove", {"a": 1}, {}), ("apply", {"a": 1}, {})]
+    assert handlers_steps.run({"step": "probe", "handlers": ["a"], "options": {}}) == {"probe": {}}
+    assert seen == [("prove", {"a": 1}, {}), ("apply", {"a": 1}, {}), ("probe", ["a"], {})]
 
 
 def test_another_step_is_refused() -> None:

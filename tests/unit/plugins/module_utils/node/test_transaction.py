@@ -463,6 +463,16 @@ def test_a_probe(node: Node) -> None:
     assert (result["state"], result["probe"]) == ("applied", {"mine": None})
 
 
+def test_a_probe_alone(node: Node) -> None:
+    result = transaction.probe_handlers(["runc"], node.options())
+    assert (result["ok"], result["state"], result["probe"]) == (True, "unchanged", {"runc": None})
+    node.probes = {"runc": "not %s" % SECRET}
+    node.leftovers = 1
+    result = transaction.probe_handlers(["runc"], node.options())
+    assert not result["ok"] and result["msg"].startswith("This run changed nothing, and no sandbox can be made of runc: not ")
+    assert node.is_old and node.starts == 1 and "left-over" in result["notes"][0]
+
+
 def test_a_probe_that_fails(node: Node) -> None:
     node.probes = {"mine": "no shim near %s" % SECRET}
     node.leftovers = 1

@@ -389,6 +389,13 @@ def test_a_default_without_its_binary_is_refused_whatever_is_allowed() -> None:
     assert said == "default_handler nvidia: binary /usr/bin/nvidia-container-runtime is not there or cannot be executed"
 
 
+def test_a_default_that_is_declared_anew_without_its_binary_is_refused_too() -> None:
+    binaries = {"/usr/bin/crun": False, "containerd-shim-runc-v2": True}
+    declared = {"runc": {"preset": "crun", "allow_absent_binary": True}}
+    said = refusal(V3, node={"binaries": binaries}, handlers=declared, accept_blast_radius=True)
+    assert said == "default_handler runc: binary /usr/bin/crun is not there or cannot be executed"
+
+
 def test_a_default_that_is_no_handler() -> None:
     assert refusal(V3, default_handler="kata") == "default_handler: there is no handler kata, declared or otherwise"
 
