@@ -32,7 +32,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_read
     read_with,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.manifests import read_kubectl
-from tests.testbed.control_plane import ControlPlane, ControlPlaneError
+from tests.cluster.control_plane import ControlPlane, ControlPlaneError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAME = "kubenode.runtime_gate.runtimeclass_crosscheck"
@@ -104,7 +104,7 @@ BUSY = {
 def _plane() -> t.Iterator[ControlPlane]:
     with ControlPlane(users=("nobody", "busy", "counted")) as plane:
         plane.create([CLASS, NO_SEATS, BUSY, *(node(index) for index in range(COUNT))])
-        plane.kubectl("create", "-f", "-", given=(ROOT / "examples/rbac.yml").read_text(encoding="utf-8"))
+        plane.kubectl("create", "-f", "-", input=(ROOT / "examples/rbac.yml").read_text(encoding="utf-8"))
         plane.kubectl("create", "clusterrolebinding", "busy", "--clusterrole=cluster-admin", "--user=busy")
         plane.kubectl("create", "clusterrolebinding", "counted", "--clusterrole=runtime-gate-reader", "--user=counted")
         wait_for_right(plane, "nodes", "--as=counted")
@@ -122,7 +122,7 @@ def wait_for_right(plane: ControlPlane, resource: str, who: str) -> None:
 
 def may(plane: ControlPlane, verb: str, resource: str, who: str) -> bool:
     try:
-        return plane.kubectl("auth", "can-i", verb, resource, who).strip() == "yes"
+        return plane.kubectl("auth", "can-i", verb, resource, who).stdout.strip() == "yes"
     except ControlPlaneError:
         return False  # kubectl says no with exit code 1
 
@@ -167,7 +167,7 @@ def _create_until_it_hangs(plane: ControlPlane, user: str) -> None:
 
 
 def auth(plane: ControlPlane, user: str = "admin", **more: t.Any) -> dict[str, t.Any]:
-    return {"kubeconfig": plane.kubeconfig(user), **more}
+    return {"kubeconfig": str(plane.token_kubeconfig(user)), **more}
 
 
 def requests_of(plane: ControlPlane, user: str, since: int = 0) -> list[tuple[str, str, int]]:
@@ -190,8 +190,8 @@ def test_what_is_read(plane: ControlPlane) -> None:
 
 def test_the_same_by_kubectl(plane: ControlPlane) -> None:
     by_api = read_cluster(auth(plane))
-    nodes = read_kubectl(plane.kubectl("get", "nodes", "-o", "json"), "nodes").nodes
-    classes = read_kubectl(plane.kubectl("get", "runtimeclasses.node.k8s.io", "-o", "json"), "runtime_classes").runtime_classes
+    nodes = read_kubectl(plane.kubectl("get", "nodes", "-o", "json").stdout, "nodes").nodes
+    classes = read_kubectl(plane.kubectl("get", "runtimeclasses.node.k8s.io", "-o", "json").stdout, "runtime_classes").runtime_classes
     assert nodes == by_api["nodes"]
     assert [(entry["metadata"], entry["handler"]) for entry in classes] == [(entry["metadata"], entry["handler"]) for entry in by_api["classes"]]
 
@@ -347,14 +347,14 @@ def test_a_run_asks_for_each_list_once_whatever_the_number_of_hosts(
 ) -> None:
     before = len(plane.audit())
     facts = {"schema": 1, "evidence": "loaded", "cri_ready": True, "handlers": {"runsc": {}}, "identity": {"hostname": "{{ inventory_hostname }}"}}
-    options = {"kubeconfig": plane.kubeconfig("counted"), "node_runtime": facts, "cache_for_run": True}
+    options = {"kubeconfig": str(plane.token_kubeconfig("counted")), "node_runtime": facts, "cache_for_run": True}
     play(tmp_path, hosts, {NAME: options}, *arguments, **keywords)
     asked = requests_of(plane, "counted", before)
     assert collections.Counter(urllib.parse.urlsplit(path).path for _verb, path, _status in asked) == {CLASSES: 1, NODES: 1}
 
 
 def test_the_examples_that_ask_a_cluster(plane: ControlPlane, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = json.loads(pathlib.Path(plane.kubeconfig("counted")).read_text(encoding="utf-8"))
+    config = json.loads(plane.token_kubeconfig("counted").read_text(encoding="utf-8"))
     config["contexts"].append({"name": "production", "context": config["contexts"][0]["context"]})
     (tmp_path / ".kube").mkdir()
     (tmp_path / ".kube" / "config").write_text(json.dumps(config), encoding="utf-8")

@@ -8,10 +8,10 @@ import shutil
 import pytest
 import yaml
 
+from tests.cluster.control_plane import ControlPlane
 from tests.integration.ansible_runs import EXAMPLE, playbook, write_yaml
 from tests.integration.test_gate import ALL, BROKEN, HEALTHY, failed, play
 from tests.integration.test_make_gate import gate
-from tests.testbed.control_plane import ControlPlane
 
 USER = "gate"
 LISTS = ["/api/v1/nodes", "/apis/node.k8s.io/v1/runtimeclasses"]
@@ -33,7 +33,7 @@ def inventory(tmp_path, plane):
     captures = tmp_path / "captures"
     shutil.copytree(EXAMPLE / "captures", captures)
     hosts = dict.fromkeys(sorted(ALL))
-    cluster = {"kubeconfig": plane.kubeconfig(USER)}
+    cluster = {"kubeconfig": str(plane.token_kubeconfig(USER))}
     shared = {"runtime_gate_captures": str(captures), "runtime_gate_cluster": cluster}
     return write_yaml(tmp_path / "hosts.yml", {"all": {"vars": shared, "hosts": hosts}})
 
@@ -65,7 +65,7 @@ def test_make_gate_with_a_kubeconfig(tmp_path, plane, inventory):
     del data["all"]["vars"]["runtime_gate_cluster"]
     write_yaml(inventory, data)
     since = len(plane.audit())
-    config = f"KUBECONFIG={plane.kubeconfig(USER)}"
+    config = f"KUBECONFIG={plane.token_kubeconfig(USER)}"
     assert gate(f"INVENTORY={inventory}", config)[:2] == (2, "3 nodes fail: docker-1 eks-1 kubespray-1")
     assert gate(f"INVENTORY={inventory}", config, "LIMIT=debian-1,k3s-1", "CHECK=1")[:2] == (0, "No node fails.")
     assert asked(plane, since) == sorted(LISTS * 2)
