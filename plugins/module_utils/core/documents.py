@@ -168,14 +168,14 @@ class Document:
     def declarations(self) -> t.List[Declaration]:
         """Every handler that the text names, in file order."""
         if self._declarations is None:
-            tree = self.tree if self.tree is not None else _lenient_tree(self._entries())
+            tree = self.tree if self.tree is not None else lenient_tree(self._entries())
             found = list(_declared(tree, (), self))
             self._declarations = sorted(found, key=lambda item: item.line)
         return self._declarations
 
     def default_names(self) -> t.List[t.Tuple[str, KeyPath]]:
         """Every ``default_runtime_name`` written below a CRI plugin's ``containerd`` table, with its key path."""
-        tree = self.tree if self.tree is not None else _lenient_tree(self._entries())
+        tree = self.tree if self.tree is not None else lenient_tree(self._entries())
         return list(_defaults(tree, ()))
 
 
@@ -201,7 +201,7 @@ def _headers_of(text: str) -> t.List[t.Tuple[KeyPath, int, t.Any]]:
     return found
 
 
-def _lenient_tree(entries: t.List[t.Tuple[KeyPath, int, t.Any]]) -> Tree:
+def lenient_tree(entries: t.List[t.Tuple[KeyPath, int, t.Any]]) -> Tree:
     """A tree of everything that is written, duplicates merged: for declarations only, never for what is loaded."""
     tree: Tree = {}
     for path, _line, value in entries:
@@ -287,4 +287,4 @@ def _defaults(node: Tree, path: KeyPath) -> t.Iterator[t.Tuple[str, KeyPath]]:
             yield value, here
 
 
-__all__ = ("BOM", "Declaration", "Document", "KeyPath", "PLUGIN_KINDS", "Tree", "dotted_children", "toml_key")
+__all__ = ("BOM", "Declaration", "Document", "KeyPath", "PLUGIN_KINDS", "Tree", "dotted_children", "lenient_tree", "toml_key")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import comparison
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.catalogue import INFO, Fault
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.usability import Verdict
 
@@ -57,16 +56,15 @@ class Next(t.NamedTuple):
     served: t.Optional[t.Mapping[str, Table]]
 
 
+#: (handler, its loaded values, its next values) → keys
+Differing = t.Callable[[str, Table, Table], t.List[str]]
 Change = t.Tuple[t.List[str], t.List[str], t.Dict[str, t.List[str]], t.Optional[str], t.Optional[bool]]
 
 
-def change(
-    situation: t.Any, coming: Next, with_options: bool, keys: t.Sequence[str] = comparison.COMPARED_KEYS
-) -> Change:
+def change(situation: t.Any, coming: Next, differing: Differing) -> Change:
     """(gains, loses, changes, next default, pending) of a restart; pending is None where the next start is unknown.
 
-    :param with_options: the daemon's answer shows options.
-    :param keys: the values of a handler that are compared.
+    :param differing: the keys in which two descriptions of one handler differ, as the engine compares them.
     """
     loaded = situation.loaded
     if loaded is None and situation.cri_ready is None or coming.served is None:
@@ -78,10 +76,10 @@ def change(
     loses = sorted(set(loaded.handlers) - set(coming.served))
     changes = {}
     for name in sorted(set(coming.served) & set(loaded.handlers)):
-        differing = comparison.differing(loaded.handlers[name], coming.served[name], with_options, keys)
-        if differing:
-            changes[name] = differing
-    other_default = bool(coming.served) and coming.default != loaded.default
+        keys = differing(name, loaded.handlers[name], coming.served[name])
+        if keys:
+            changes[name] = keys
+    other_default = bool(coming.served) and None not in (coming.default, loaded.default) and coming.default != loaded.default
     return gains, loses, changes, coming.default, bool(gains or loses or changes or other_default)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import cri_section, usability
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import comparison, cri_section, usability
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Document
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.facts import (
     SCHEMA,
@@ -55,7 +55,11 @@ def interpret(capture: t.Mapping[str, t.Any]) -> Table:
     with_options = rules is not None and rules.shows_options and coming.source == "files"
     unknown = situation.cri_ready is None and coming.served is None
     lost = [] if unknown else sorted({item.handler for item in situation.declarations()} - set(handlers))
-    outcome = Outcome(handlers, default, lost, verdicts, *change(situation, coming, with_options))
+
+    def differing(_name: str, before: Table, after: Table) -> t.List[str]:
+        return comparison.differing(before, after, with_options)
+
+    outcome = Outcome(handlers, default, lost, verdicts, *change(situation, coming, differing))
     faults = find_faults(situation, outcome)
     return _facts(situation, outcome, coming, evidence, faults)
 

@@ -51,6 +51,12 @@ NAMES: t.Dict[int, str] = {
     38: "node-status-without-handlers",
     39: "handler-in-root-and-dropin",
     40: "version-copied-from-dump",
+    41: "handler-dropped",
+    42: "table-replaced",
+    43: "stray-file-loaded",
+    44: "key-not-read",
+    45: "reload-not-effective",
+    46: "failed-reload-in-status",
     47: "not-toml",
     48: "byte-order-mark",
     49: "version-not-supported",
@@ -63,6 +69,11 @@ NAMES: t.Dict[int, str] = {
     56: "rejected-by-the-binary",
     57: "unknown-key",
     58: "later-release-loses",
+    59: "other-default-removes-runc",
+    60: "default-without-handler",
+    61: "monitor-missing",
+    62: "command-line-wins",
+    63: "drop-in-unreadable",
 }
 
 ERROR, WARNING, INFO = "error", "warning", "info"

@@ -32,7 +32,6 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation, is_template
 
 
-
 def find_faults(situation: Situation, outcome: Outcome) -> t.List[Fault]:
     """The faults, most severe first, one for each cause and place."""
     found: t.List[Fault] = []

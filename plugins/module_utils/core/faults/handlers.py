@@ -350,20 +350,26 @@ def _pulls_with(name: str, situation: Situation) -> t.Any:
 def _name(
     name: str, handler: Table, verdict: usability.Verdict, site: _Site, situation: Situation
 ) -> t.Iterator[Fault]:
+    path = site.declaration.path if site.declaration else ()
+    yield from name_fault(name, site.file, site.table, site.line, path, "containerd")
+
+
+def name_fault(
+    name: str, file: str, table: str, line: int, path: t.Tuple[str, ...], engine: str
+) -> t.Iterator[Fault]:
+    """37: a handler that no RuntimeClass can name.
+
+    :param path: the key path of its table, () where it has none. :param engine: as the fix calls it.
+    """
     if _DNS_LABEL.match(name):
         return
     better = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-") or "handler"
-    path = site.declaration.path[:-1] + (better,) if site.declaration else ()
-    edits = [Edit("rename_table", site.file, site.table, value=toml_key(path))] if path else []
-    yield site.fault(
-        37,
-        WARNING,
-        name,
+    edits = (Edit("rename_table", file, table, value=toml_key(path[:-1] + (better,))),) if path else ()
+    message = (
         "handler %r is loaded, but no RuntimeClass can name it: a handler there is a DNS label (lower-case letters, "
-        "digits and -)" % name,
-        "Rename the handler (%s) and restart containerd." % better,
-        edits,
+        "digits and -)" % name
     )
+    yield Fault(37, WARNING, (name,), file, table, line, message, "Rename the handler (%s) and restart %s." % (better, engine), edits)
 
 
-__all__ = ("handler_faults",)
+__all__ = ("handler_faults", "name_fault")

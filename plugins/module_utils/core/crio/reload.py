@@ -1,0 +1,118 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a SIGHUP makes of the daemon's own answer.
+
+Since 1.25.1 a reload reads the handlers again, into a copy of the configuration that answers CRI Status and ``crio status
+config`` while sandboxes go on with the map of the start (``Server.config`` against ``oci.Runtime.config``; cri-o#10202, not
+mended up to 1.36.3). A reload that fails leaves handlers in the answer that were not even checked. Only a restart helps. So
+after a reload the answer counts for nothing that it did not say before.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.documents import is_right
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.loaded import PROBE, Loaded, read_probe
+
+#: How it was found out what sandboxes are made with.
+BY_PROBE, BY_FILES, BY_ANSWER = "probe", "files", "answer"
+
+
+class Reload(t.NamedTuple):
+    """What is known about reloads since the start.
+
+    :ivar happened: True, False, or None (it cannot be told).
+    :ivar failed: the last one failed. :ivar evidence: how the loaded handlers were settled.
+    :ivar claimed: handlers that the daemon names and no sandbox can have.
+    :ivar hidden: handlers that sandboxes can have and the daemon does not name.
+    :ivar claimed_default: the default handler by the daemon's word, where another one holds.
+    """
+
+    happened: t.Optional[bool]
+    failed: bool
+    evidence: str
+    claimed: t.Tuple[str, ...]
+    hidden: t.Tuple[str, ...]
+    claimed_default: t.Optional[str] = None
+
+
+def settle(
+    answer: t.Optional[Loaded], situation: t.Any
+) -> t.Tuple[t.Optional[Loaded], Reload]:
+    """What sandboxes can really use, by the daemon's answer and what speaks against it.
+
+    :param situation: has node, running (rules), probe (text), declared_since_start(name), default_since_start(),
+        and files that may describe a handler that the answer does not have.
+    """
+    node, rules = situation.node, situation.running
+    happened = _happened(node)
+    failed = bool(node.get("reload_failed"))
+    probed = read_probe(situation.probe)
+    if rules is not None and not rules.reloads_runtimes:
+        happened = False
+    if probed is not None:
+        return _by_probe(answer, probed, happened, failed, situation)
+    if answer is None or not happened:
+        return answer, Reload(happened, failed, BY_ANSWER, (), ())
+    return _by_files(answer, failed, situation)
+
+
+def _happened(node: t.Mapping[str, t.Any]) -> t.Optional[bool]:
+    if node.get("daemon_reloaded"):
+        return str(node["daemon_reloaded"]) >= str(node.get("daemon_started") or "")
+    return {"none": False}.get(str(node.get("reload_evidence") or ""))
+
+
+def _by_probe(
+    answer: t.Optional[Loaded], probed: t.Sequence[str], happened: t.Optional[bool], failed: bool, situation: t.Any
+) -> t.Tuple[Loaded, Reload]:
+    claimed = set(answer.handlers) if answer is not None else set()
+    extra = tuple(sorted(claimed - set(probed)))
+    hidden = tuple(sorted(set(probed) - claimed)) if answer is not None else ()
+    if extra or hidden:
+        happened = True
+    known = answer.handlers if answer is not None else {}
+    handlers = {name: known.get(name) or situation.described(name) for name in probed}
+    default, other = _default(answer, happened, situation)
+    if default is not None and default not in handlers:
+        default = None
+    source = answer.source if answer is not None and not (extra or hidden) else PROBE
+    features = {name: value for name, value in (answer.features if answer else {}).items() if name in handlers}
+    loaded = Loaded(handlers, default, features, answer.introspects if answer else False, source)
+    return loaded, Reload(happened, failed, BY_PROBE, extra, hidden, other)
+
+
+def _by_files(answer: Loaded, failed: bool, situation: t.Any) -> t.Tuple[Loaded, Reload]:
+    """Without a probe: a handler that only files newer than the daemon's start declare is in the answer alone."""
+    claimed = tuple(sorted(name for name in answer.handlers if situation.declared_since_start(name)))
+    handlers = {name: body for name, body in answer.handlers.items() if name not in claimed}
+    features = {name: value for name, value in answer.features.items() if name in handlers}
+    default, other = _default(answer, True, situation)
+    loaded = answer._replace(handlers=handlers, features=features, default=default if default in handlers else None)
+    return loaded, Reload(True, failed, BY_FILES, claimed, (), other)
+
+
+def _default(
+    answer: t.Optional[Loaded], happened: t.Optional[bool], situation: t.Any
+) -> t.Tuple[t.Optional[str], t.Optional[str]]:
+    """(the default that holds, the daemon's word where that is another one).
+
+    A reload drops what the command line says (cri-o#7586) and takes the files' default into the answer alone.
+    """
+    said = answer.default if answer is not None else None
+    if not happened:
+        return said or situation.default_at_start(), None
+    real = situation.default_at_start()
+    if real is None or real == said:
+        return said, None
+    return real, said
+
+
+def written_since(declarations: t.Iterable[t.Any], newer: t.Container[str]) -> bool:
+    """Some table declares the handler, and all that do stand in files newer than the daemon's start."""
+    files = [item.file for item in declarations if is_right(item.path)]
+    return bool(files) and all(path in newer for path in files)
+
+
+__all__ = ("BY_ANSWER", "BY_FILES", "BY_PROBE", "Reload", "settle", "written_since")

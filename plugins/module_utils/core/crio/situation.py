@@ -1,0 +1,197 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that is known about one node's CRI-O, gathered once for the explanations."""
+
+from __future__ import annotations
+
+import copy
+import posixpath
+import re
+import typing as t
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio import command_line, load, loaded, reload
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.documents import CrioDocument
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.executables import Executables
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.release_lines import CrioRules, rules_for
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Declaration, Document
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import Files, Refusal
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import cri_ready
+
+#: Names that editors and package managers leave behind. OpenShift's own files have no extension (00-default), so fewer words
+#: count here than for containerd, whose patterns ask for .toml.
+_STRAY = re.compile(
+    r"[.\-_](?:bak|backup|orig|original|old|prev|previous|save|saved|sw[a-p]|tmp|temp|disabled|off|rej|pacnew|pacsave|rpm\w+"
+    r"|dpkg-\w+|ucf-\w+)(?:[.\-_]?\d+)?(?:\.conf|\.toml)?$"
+    r"|~$|^\.|^#.*#$|\.(?:bak|backup|orig)[.\-_]|\.(?:conf|toml)[.\-_]\d[\d.\-_T:]*$",
+    re.IGNORECASE,
+)
+_STRAY_DIRECTORY = re.compile(r"/(?:backups?|old|bak|orig|archive|disabled)(?:[.\-_]\d+)?/", re.IGNORECASE)
+#: Where configuration of CRI-O lies.
+_CRIO_DIRECTORIES = ("/etc/crio/", "/usr/etc/crio/", "/usr/share/crio/", "/usr/lib/crio/", "/usr/local/etc/crio/", "/run/crio/")
+
+
+def is_stray(path: str) -> bool:
+    """A name that nobody gives to configuration which is meant to be read."""
+    return bool(_STRAY.search(posixpath.basename(path)) or _STRAY_DIRECTORY.search(path))
+
+
+class CrioSituation:
+    """The evidence of one capture, each piece computed once.
+
+    :ivar running: rules of the running release. :ivar rules: rules of the release that a restart would run.
+    :ivar given: command line and environment of the running daemon. :ivar given_next: those of the next start.
+    :ivar load: the simulated next start, or None where no rules are known.
+    :ivar answer: what the daemon says. :ivar loaded: what sandboxes can use. :ivar reload: how these two differ.
+    :ivar cri_ready: true, false, or None (could not be asked).
+    """
+
+    def __init__(self, capture: t.Mapping[str, t.Any]) -> None:
+        self.node: t.Dict[str, t.Any] = dict(capture.get("node") or {})
+        self.dump: t.Optional[t.Dict[str, t.Any]] = capture.get("dump")
+        self.probe: t.Optional[str] = capture.get("probe")
+        self.running = rules_for(self.node.get("version"))
+        self.rules: t.Optional[CrioRules] = rules_for(self.node.get("next_version")) or self.running
+        self.files = Files(capture, CrioDocument)
+        self.executables = Executables(self.node)
+        self.given = command_line.overrides(self.node.get("cmdline"), self.node.get("environment"))
+        self.given_next = self._given_next()
+        self.root = self._root()
+        self.directory = self.given_next.config_dir or self.node.get("config_dir") or command_line.CONFIG_DIR
+        self.answer = loaded.read_answer(capture.get("info"), capture.get("status_config"))
+        self._believe_answer()
+        self.load: t.Optional[load.CrioLoad] = self.start(self.rules) if self.rules is not None else None
+        if self.load is not None:
+            self.load.refusal = self.load.refusal or self._refused_by_binary(self.load)
+        self.loaded, self.reload = reload.settle(self.answer, self)
+        self.cri_ready = cri_ready(self.node, self.loaded is not None)
+        if self.loaded is None and capture.get("info") is not None:
+            self.cri_ready = None
+            self.node.setdefault("cri_error", "CRI-O answered, but no answer of it names its handlers")
+
+    def _given_next(self) -> command_line.Overrides:
+        if "next_cmdline" in self.node or "next_environment" in self.node:
+            return command_line.overrides(self.node.get("next_cmdline"), self.node.get("next_environment"))
+        return self.given
+
+    def _root(self) -> str:
+        if self.given_next.config is not None:
+            return self.given_next.config
+        return str(self.node.get("next_config_path") or self.node.get("config_path") or command_line.CONFIG)
+
+    def _believe_answer(self) -> None:
+        """A recording that only says "not executable or not there" of a program whose handler the daemon has, without the
+        features that it would have told at the start: it is there, and nobody may execute it (it would have been dropped)."""
+        if self.answer is None or "not_executable" in self.node:
+            return
+        for name, handler in self.answer.handlers.items():
+            path = str(handler.get("runtime_path") or "")
+            silent = self.answer.introspects and not self.answer.features.get(name)
+            if path and silent and self.executables.exists(path) is False and path not in (self.node.get("absent") or ()):
+                self.executables = self.executables.assumed(path)
+
+    def start(self, rules: CrioRules) -> load.CrioLoad:
+        """A simulated start of any release with this node's files."""
+        given = self.given_next
+        if given.config is None and self.root not in ("", command_line.CONFIG):
+            given = given._replace(config=self.root)
+        return load.simulate(self.files, self.root, self.directory, rules, given, self.executables)
+
+    def at(self, rules: CrioRules) -> CrioSituation:
+        """The same node as if its next start ran another release."""
+        other = copy.copy(self)
+        other.rules, other.dump = rules, None
+        other.load = other.start(rules)
+        return other
+
+    def _refused_by_binary(self, load: load.CrioLoad) -> t.Optional[Refusal]:
+        """``crio config`` of the binary on disk fails although the model can read the files: its own word counts."""
+        dump = self.dump or {}
+        if self.upgraded or load.undetermined or dump.get("rc") in (None, 0):
+            return None
+        lines = [line.strip() for line in str(dump.get("stderr") or "").splitlines() if line.strip()]
+        if not lines or "permission denied" in lines[-1]:
+            return None
+        return Refusal("dump", self.root or self.directory, 0, lines[-1])
+
+    # ---- files
+
+    def is_own(self, path: str) -> bool:
+        """The file lies where CRI-O's configuration does."""
+        own = (self.directory.rstrip("/") + "/", posixpath.dirname(self.root).rstrip("/") + "/") + _CRIO_DIRECTORIES
+        return path == self.root or path.startswith(tuple(prefix for prefix in own if prefix not in ("/", "/etc/")))
+
+    def documents(self) -> t.List[Document]:
+        """Every captured text that is CRI-O configuration, in load order first, then by path."""
+        order = self.load.order if self.load is not None else []
+        named = {document.path for document in order} | {self.files.target(document.path) for document in order}
+        rest = [document for path, document in self.files.documents.items() if path not in named and self.is_own(path)]
+        return list(order) + rest
+
+    def declarations(self) -> t.List[Declaration]:
+        """Every handler that a file of this node declares; strays that are not read are not asked."""
+        return [item for document in self.documents() if not self._idle_stray(document) for item in document.declarations]
+
+    def stray_declarations(self) -> t.List[Declaration]:
+        """… and those of strays that are not read."""
+        return [item for document in self.documents() if self._idle_stray(document) for item in document.declarations]
+
+    def _idle_stray(self, document: Document) -> bool:
+        return is_stray(document.path) and not self.is_read(document.path)
+
+    def is_read(self, path: str) -> bool:
+        """The next start reads the file."""
+        return path == self.root or path.startswith(self.directory.rstrip("/") + "/")
+
+    # ---- time
+
+    @property
+    def upgraded(self) -> bool:
+        """Another release is installed than the one that runs."""
+        return self.node.get("next_version") not in (None, self.node.get("version"))
+
+    def later_than_daemon(self) -> t.List[str]:
+        """Files that a start reads and that were modified after the daemon started."""
+        started = self.node.get("daemon_started")
+        paths = [path for path in self.files.documents if self.is_read(path)]
+        return [path for path in paths if started and str(self.files.times.get(path) or "") > str(started)]
+
+    @property
+    def down_with_these_files(self) -> bool:
+        """CRI-O is down, and has tried these very files: a restart brings the same."""
+        if self.cri_ready is not False or self.later_than_daemon() or self.upgraded:
+            return False
+        return (self.node.get("unit") or {}).get("state") in ("failed", "activating")
+
+    # ---- what the reload is judged by
+
+    def declared_since_start(self, name: str) -> bool:
+        """Only files newer than the daemon's start declare the handler."""
+        declarations = [item for item in self.declarations() if item.handler == name]
+        return reload.written_since(declarations, set(self.later_than_daemon()))
+
+    def default_at_start(self) -> t.Optional[str]:
+        """The default handler of the running daemon, by what was there when it started; None where that is not known."""
+        if self.given.default_runtime:
+            return self.given.default_runtime
+        if self.load is None or not self.load.order and not self.load.known:
+            return None
+        newer = set(self.later_than_daemon())
+        older = [document for document in self.load.order if document.path not in newer]
+        named = [name for document in older for name, _path in document.default_names()]
+        edited = any(document.default_names() for document in self.load.order if document.path in newer)
+        rules = self.running or self.rules
+        if named or (edited or self.load.known) and rules is not None:
+            return named[-1] if named else rules.default_runtime
+        return None
+
+    def described(self, name: str) -> t.Dict[str, t.Any]:
+        """What the files say about a handler whose name alone is known, where they are as the daemon read them."""
+        if self.load is None:
+            return {}
+        document = self.load.owners.get(name)
+        if document is not None and document.path in self.later_than_daemon():
+            return {}
+        return dict(self.load.handlers.get(name) or self.load.raw.get(name) or {})
+
+
+__all__ = ("CrioSituation", "is_stray")
