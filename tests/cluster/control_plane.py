@@ -64,6 +64,7 @@ class ControlPlane:
     """One control plane. It ends, and its temporary directory goes, when the with-block is left.
 
     :ivar directory: certificates, kubeconfigs and logs (a temporary one unless given).
+    :ivar programs: those of `programs` that run.
     :ivar url: of the API server; etcd_url: of etcd.
     :ivar tokens: user name -> bearer token, of the admin and of `users`.
     """
@@ -82,7 +83,7 @@ class ControlPlane:
         if unknown:
             raise ControlPlaneError(f"no such program of a control plane: {', '.join(sorted(unknown))} (known: {', '.join(_PROGRAMS)})")
         self._given = directory
-        self._programs = list(programs)
+        self.programs = list(programs)
         self._bind_address = bind_address
         self._arguments = list(arguments)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -97,9 +98,9 @@ class ControlPlane:
             self.authority = Authority(self.directory / "certificates")
             self._start_etcd()
             self._start_api_server()
-            for name in self._programs:
+            for name in self.programs:
                 _PROGRAMS[name](self)
-            if "controller-manager" in self._programs:
+            if "controller-manager" in self.programs:
                 # The admission of pods wants the ServiceAccount, which a controller makes.
                 self._wait("kube-controller-manager", lambda: self.request("GET", "/api/v1/namespaces/default/serviceaccounts/default"))
         except BaseException:
@@ -108,12 +109,10 @@ class ControlPlane:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        for process in reversed(list(self._processes.values())):
-            process.terminate()
-        for process in reversed(list(self._processes.values())):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(10)
+        # All at once: nothing of it is kept, and an API server that is asked politely waits for its clients.
+        for process in self._processes.values():
             process.kill()
+        for process in self._processes.values():
             process.wait()
         self._processes.clear()
         shutil.rmtree(self.directory / "etcd" if self._given else self.directory, ignore_errors=True)
