@@ -25,7 +25,15 @@ Table = t.Dict[str, t.Any]
 
 RESTART = "/usr/local/sbin/restart-containerd"
 LOG = "/run/containerd.log"
-_CONFIGURATION = ("etc/containerd", "var/lib/rancher/k3s/agent/etc/containerd")
+_CONFIGURATION = (
+    "etc/containerd",
+    "etc/k0s",
+    "var/lib/rancher/k3s/agent/etc/containerd",
+    "var/lib/rancher/rke2/agent/etc/containerd",
+    "var/snap/microk8s/current/args",
+)
+#: What a distribution lays outside the directories that every test of the test bed may use.
+_OF_DISTRIBUTIONS = "/var/lib/runtime-gate /etc/kubernetes /etc/eks /etc/k0s /opt/azure /home/kubernetes /var/snap"
 _RESTART_SCRIPT = """#!/bin/sh
 # What a unit does: end the daemon, run what comes before the start, start it with the same command line.
 pid=$(pgrep -x containerd)
@@ -36,7 +44,7 @@ while [ -n "$pid" ] && kill -0 $pid 2>/dev/null; do
     n=$((n + 1))
     [ $n -gt 500 ] && exit 7
 done
-rm -f /run/containerd/containerd.sock* /run/k3s/containerd/containerd.sock*
+rm -f /run/containerd/containerd.sock* /run/k3s/containerd/containerd.sock* /run/k0s/containerd.sock* /var/snap/microk8s/common/run/containerd.sock*
 [ ! -x /run/before-start ] || /run/before-start || exit 8
 setsid /usr/bin/containerd %s </dev/null >/run/containerd.log 2>&1 &
 echo restarted >>/run/restarts
@@ -73,7 +81,7 @@ class Product:
         """End the daemon, and take away everything that lies on the node."""
         self.host.run(["pkill", "-KILL", "-x", "containerd"])
         self.host.reset()
-        self.host.run(["sh", "-c", "rm -rf /var/lib/runtime-gate /etc/kubernetes /etc/eks /opt/azure /home/kubernetes; mkdir -p /opt"])
+        self.host.run(["sh", "-c", "rm -rf %s; mkdir -p /opt" % _OF_DISTRIBUTIONS])
 
     def install_restart(self, arguments: t.Sequence[str] = ()) -> None:
         """Lay the command that (re)starts the node's daemon with these arguments."""
