@@ -15,10 +15,11 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors impor
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import AUTH_OPTIONS, judge
 
 # The large ones are checked by the core, entry by entry; ansible's validator would copy a whole fleet first.
-LARGE = {"runtime_classes": list, "nodes": list, "workloads": list, "node_runtime": dict, "kubectl_output": dict}
+LARGE = {"runtime_classes": list, "nodes": list, "workloads": list, "events": list, "node_runtime": dict, "kubectl_output": dict}
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "manifests": {"type": "list", "elements": "path"},
     "read_workloads": {"type": "bool", "default": False},
+    "failing_pods": {"type": "bool", "default": False},
     "policy": {"type": "dict"},
     "verdicts": {"type": "str", "choices": ["notable", "all"], "default": "notable"},
     "node_name": {"type": "str"},

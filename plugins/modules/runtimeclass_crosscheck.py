@@ -50,6 +50,7 @@ options:
       - C(runtime) is C(ansible_facts.containerd_runtime) of the host, or just C(handlers) (a list of names, or a mapping) and
         C(default_handler), which then count as loaded. Without it the verdicts are V(unknown). Also a Node object may carry it.
       - C(pending) lists handlers that the current run in check mode would load.
+      - C(allocatable) maps resources to quantities, as C(status.allocatable) of a Node object does, for RV(overhead).
     type: list
     elements: dict
   workloads:
@@ -71,6 +72,7 @@ options:
       - C(runtime_classes) is that of C(kubectl get runtimeclasses).
       - C(nodes) is that of C(kubectl get nodes).
       - C(workloads) is that of C(kubectl get pods,deployments --all-namespaces) and what else matters.
+      - C(events) is that of C(kubectl get events --all-namespaces).
     type: dict
   read_workloads:
     description:
@@ -78,6 +80,19 @@ options:
         references in RV(classes).
     type: bool
     default: false
+  failing_pods:
+    description:
+      - Read the events of the cluster as well, those that tell of a pod that cannot start or is not created, and tie them to node,
+        handler and verdict, see RV(failing_pods). Pods and workload templates are read too, since an event outlives its pod.
+      - Where the runtime itself tells a pod that it has not a handler which C(status.runtimeHandlers) of the Node lists, the verdict of
+        that handler on that node is V(unknown).
+    type: bool
+    default: false
+  events:
+    description:
+      - With O(failing_pods=true), the events (core C(v1)), where they are not to be read.
+    type: list
+    elements: dict
   policy:
     description:
       - What counts and what fails. Every key is optional; a key that does not exist is an error.
@@ -149,7 +164,8 @@ requirements:
   - kubernetes (Python package) and kubernetes.core (collection) on the controller, only where the cluster is asked
 notes:
   - The cluster is asked with two lists, RuntimeClasses and Nodes, page by page; the verb C(list) on both suffices. Workloads are read
-    only where O(policy) says C(unscoped=referenced) or O(read_workloads=true).
+    only where O(policy) says C(unscoped=referenced), O(read_workloads=true) or O(failing_pods=true), with one list for each kind; with
+    the last also events, with one list for each of two reasons. The number of requests does not depend on how many hosts ask.
 seealso:
   - name: RuntimeClass
     description: The concept, in the documentation of Kubernetes.
@@ -267,7 +283,7 @@ verdicts:
       returned: always
       sample: Configure handler runsc for the container runtime on w2 and restart it.
     evidence:
-      description: What is known about the runtime rests on V(loaded), V(api), V(next) or V(none).
+      description: What is known about the runtime rests on V(loaded), V(api), V(next), V(declared) (a list that was handed in) or V(none).
       type: str
       returned: always
       sample: loaded
@@ -375,8 +391,9 @@ notices:
     - "Their names: V(classes_not_read), V(no_runtime_classes), V(no_nodes_judged), V(windows_nodes), V(virtual_nodes),
       V(policy_class_unknown), V(cri_not_served), V(old_api_version), V(unscoped_classes), V(classes_not_judged), V(handler_not_allowed), V(weakening_option),
       V(handler_unnameable), V(selector_matches_no_node), V(class_nobody_serves), V(orphan_handler), V(label_promises_handler),
-      V(handler_without_label), V(handler_differs), V(handler_paths_differ), V(workload_class_unknown), V(evidence_api),
-      V(object_repeated)."
+      V(handler_without_label), V(handler_differs), V(handler_paths_differ), V(workload_class_unknown), V(failing_pods),
+      V(workload_refused), V(overhead_nobody_carries), V(overhead_room), V(pods_pending_for_overhead), V(evidence_api),
+      V(evidence_declared), V(object_repeated)."
   returned: success
   type: list
   elements: dict
@@ -415,6 +432,56 @@ blast_radius:
       elements: str
       returned: always
       sample: [default/web]
+overhead:
+  description:
+    - For each class that has an overhead, the largest request that one more pod of it can make on each node that it targets, where
+      C(allocatable) of the node is known.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    runtime_class: {description: Name of the class., type: str, returned: always, sample: gvisor}
+    overhead: {description: 'What admission adds to each pod.', type: dict, returned: always, sample: {cpu: 250m, memory: 128Mi}}
+    rests_on:
+      description: V(pods), allocatable less what the pods there request; V(allocatable), that alone, because no pods were read.
+      type: str
+      returned: always
+      sample: pods
+    known: {description: Of how many targeted nodes allocatable is known., type: int, returned: always, sample: 2}
+    carried_by: {description: How many of these could carry the overhead if they were empty., type: int, returned: always, sample: 2}
+    nodes:
+      description: For each of these nodes the quantities; null where not even the overhead fits.
+      type: dict
+      returned: always
+      sample: {w1: {cpu: 750m, memory: 3968Mi}}
+failing_pods:
+  description:
+    - What events say about pods that cannot start for their handler, or are not created for their class. Null without O(failing_pods=true).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    kind: {description: 'V(Pod), or the kind of the controller object whose pods are refused.', type: str, returned: always, sample: Pod}
+    name: {description: Its namespace and name., type: str, returned: always, sample: default/train-1}
+    node: {description: 'The node, or null.', type: str, returned: always, sample: w1}
+    runtime_class: {description: 'The class that it names, or null.', type: str, returned: always, sample: gvisor}
+    handler: {description: 'The handler, or null.', type: str, returned: always, sample: runsc}
+    cause:
+      description:
+        - V(handler_not_configured), the runtime has no such handler.
+        - V(handler_unusable), it has it and cannot start it.
+        - V(class_not_found), there is no such RuntimeClass.
+        - V(rejected), admission refuses the pod for what its class says.
+      type: str
+      returned: always
+      sample: handler_not_configured
+    said: {description: 'The words of the event.', type: str, returned: always, sample: 'no runtime for "runsc" is configured'}
+    count: {description: How often it was said., type: int, returned: always, sample: 12}
+    last_seen: {description: 'When it was said last, or null.', type: str, returned: always, sample: '2026-01-01T00:00:00Z'}
+    verdict: {description: 'The verdict of the class on the node, null where that was not judged.', type: str, returned: always, sample: missing}
+    reason: {description: 'That of the verdict.', type: str, returned: always, sample: 'handler runsc is not loaded on w1'}
+    fix: {description: 'That of the verdict.', type: str, returned: always, sample: 'Configure handler runsc for containerd on w1 and restart it.'}
+    faults: {description: 'Those of the verdict.', type: list, elements: int, returned: always, sample: [7]}
 lines:
   description: C(MISSING=HANDLER) for each handler that fails anywhere, sorted, each once; or C(OK), exactly when RV(ok).
   returned: success

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import part, shown, yaml_kind
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import entries, part, shown, yaml_kind
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.resources import OVER, pod_requests
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 
@@ -32,7 +33,7 @@ _INFO = ("bootID", "machineID", "operatingSystem", "architecture", "containerRun
 class ClusterObjects:
     """Objects of the kinds that the cross-check reads. Others are passed over.
 
-    runtime_classes, nodes, workloads: the (small) objects. empty_lists: how many List objects without items were seen:
+    runtime_classes, nodes, workloads, events: the (small) objects. empty_lists: how many List objects without items were seen:
     somebody says "none", which is not the same as saying nothing. repeated: sentences about objects that stand twice, word for word.
     """
 
@@ -40,6 +41,7 @@ class ClusterObjects:
         self.runtime_classes: list[dict[str, t.Any]] = []
         self.nodes: list[dict[str, t.Any]] = []
         self.workloads: list[dict[str, t.Any]] = []
+        self.events: list[dict[str, t.Any]] = []
         self.empty_lists = 0
         self.repeated: list[str] = []
         self._seen: dict[tuple[str, str], tuple[dict[str, t.Any], str]] = {}
@@ -65,6 +67,8 @@ class ClusterObjects:
             self._add_unique("Node", slim_node(document, where), where, self.nodes)
         elif kind in WORKLOAD_KINDS:
             self.workloads.append(slim_workload(document, where))
+        elif kind == "Event" and version == "v1":
+            self.events.append(slim_event(document, where))
 
     def _add_list(self, document: dict[str, t.Any], kind: str, version: str, where: str) -> None:
         items = document["items"]
@@ -112,12 +116,11 @@ def slim_class(raw: t.Mapping[str, t.Any], where: str) -> dict[str, t.Any]:
 
 
 def slim_node(raw: t.Mapping[str, t.Any], where: str) -> dict[str, t.Any]:
-    """A Node with its labels, taints, what identifies it, and its handlers."""
+    """A Node with its labels, taints, what identifies it, what it has to give, and its handlers."""
     meta, spec, status = (part(raw, key, where=where) for key in ("metadata", "spec", "status"))
     info = part(status, "nodeInfo", where=where)
     slim_status: dict[str, t.Any] = {"nodeInfo": {key: info[key] for key in _INFO if key in info}}
-    if "runtimeHandlers" in status:
-        slim_status["runtimeHandlers"] = status["runtimeHandlers"]
+    slim_status.update({key: status[key] for key in ("runtimeHandlers", "allocatable") if key in status})
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -128,12 +131,21 @@ def slim_node(raw: t.Mapping[str, t.Any], where: str) -> dict[str, t.Any]:
 
 
 def slim_workload(raw: t.Mapping[str, t.Any], where: str) -> dict[str, t.Any]:
-    """A workload with nothing but what says which RuntimeClass it names and where it runs."""
+    """A workload with nothing but what says which RuntimeClass it names, where it runs, and what it asks of a node."""
     meta, kind = part(raw, "metadata", where=where), raw.get("kind")
     small = {"kind": kind, "metadata": {"name": meta.get("name"), "namespace": meta.get("namespace")}}
+    where = f"{where}, {kind} {meta.get('namespace') or 'default'}/{meta.get('name')}"
     if kind == "Pod":
-        phase = part(raw, "status", where=where).get("phase")
-        return {**small, "spec": _pod(raw, "spec", where=where), "status": {"phase": phase}}
+        if meta.get("uid"):
+            small["metadata"]["uid"] = meta["uid"]
+        status = part(raw, "status", where=where)
+        conditions = [
+            {key: entry[key] for key in ("type", "status", "reason") if key in entry}
+            for entry in entries(status, "conditions", where)
+            if entry.get("type") in ("Ready", "PodScheduled")
+        ]
+        kept = {"phase": status.get("phase"), **({"conditions": conditions} if conditions else {})}
+        return {**small, "spec": _pod(raw, "spec", where=where, status=status), "status": kept}
     if kind == "PodTemplate":
         return {**small, "template": {"spec": _pod(raw, "template", "spec", where=where)}}
     if kind == "CronJob":
@@ -142,9 +154,33 @@ def slim_workload(raw: t.Mapping[str, t.Any], where: str) -> dict[str, t.Any]:
     return {**small, "spec": {"template": {"spec": _pod(raw, "spec", "template", "spec", where=where)}}}
 
 
-def _pod(raw: t.Mapping[str, t.Any], *path: str, where: str) -> dict[str, t.Any]:
+def slim_event(raw: t.Mapping[str, t.Any], where: str) -> dict[str, t.Any]:
+    """An event with what was said about whom, where and when."""
+    kept = {key: raw[key] for key in ("reason", "message", "count", "lastTimestamp", "eventTime", "series") if raw.get(key) is not None}
+    about = part(raw, "involvedObject", where=where)
+    return {
+        **kept,
+        "involvedObject": {key: about[key] for key in ("kind", "namespace", "name", "uid") if key in about},
+        "source": {"host": part(raw, "source", where=where).get("host")},
+    }
+
+
+def _pod(raw: t.Mapping[str, t.Any], *path: str, where: str, status: t.Mapping[str, t.Any] | None = None) -> dict[str, t.Any]:
+    """The pod spec at a path, small: all its containers as one that requests what they do together. status: a pod's, None for
+    a template. Where the pod could go is only of interest where it names a class."""
     spec = part(raw, *path, where=where)
-    return {key: spec[key] for key in ("runtimeClassName", "nodeName") if key in spec}
+    kept = {key: spec[key] for key in ("runtimeClassName", "nodeName", "overhead") if key in spec}
+    if "runtimeClassName" in spec:
+        kept.update({key: spec[key] for key in ("nodeSelector", "tolerations") if spec.get(key)})
+        affinity = part(spec, "affinity", "nodeAffinity", where=where)
+        kept.update({"affinity": {"nodeAffinity": affinity}} if affinity else {})
+    elif status is None:
+        return kept
+    if (status or {}).get("phase") not in OVER:
+        requests = pod_requests({"spec": spec, "status": status}, where, overhead=False)
+        texts = {name: str(amount) for name, amount in requests.items()}
+        kept.update({"containers": [{"resources": {"requests": texts}}]} if texts else {})
+    return kept
 
 
 def _name(document: t.Mapping[str, t.Any], where: str) -> str:

@@ -7,7 +7,7 @@ lists are read page by page with the plain client: no API discovery, no object m
 one for RuntimeClasses and one for each page of Nodes, however many hosts are judged.
 
 The right that is needed: list on runtimeclasses.node.k8s.io and nodes; for workloads also list on the kinds in
-WORKLOAD_LISTS (examples/rbac.yml).
+WORKLOAD_LISTS, for events on events (examples/rbac.yml).
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import time
 import typing as t
 import urllib.parse
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.failing_pods import CREATE, SANDBOX
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import part
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_objects import (
     slim_class,
+    slim_event,
     slim_node,
     slim_workload,
 )
@@ -36,6 +38,9 @@ WORKLOAD_LISTS = (
     ("Job", "/apis/batch/v1/jobs"),
     ("CronJob", "/apis/batch/v1/cronjobs"),
 )
+# Only the events that tell of a pod that cannot start or is not created: the server filters by the field reason.
+EVENTS = "/api/v1/events"
+EVENT_REASONS = (SANDBOX, CREATE)
 # How often a page is asked again after 429 and after an expired token, and how long one pause may be (seconds).
 _ATTEMPTS = 4
 _LONGEST_PAUSE = 5.0
@@ -61,15 +66,16 @@ def read_cluster(
     classes: bool = True,
     nodes: bool = True,
     workloads: bool = False,
+    events: bool = False,
     timeout: float = 30.0,
     page_size: int = 500,
 ) -> dict[str, t.Any]:
-    """classes, nodes and workloads of the cluster, each None unless asked for.
+    """classes, nodes, workloads and events of the cluster, each None unless asked for.
 
     auth: options of kubernetes.core's k8s_auth_options. timeout: seconds for each request.
     Raises RuntimeGateError: no client library, no way to the API, a refused or failed request.
     """
-    return read_with(connect(auth, timeout), classes, nodes, workloads, page_size)
+    return read_with(connect(auth, timeout), classes, nodes, workloads, page_size, events=events)
 
 
 def read_with(
@@ -79,50 +85,71 @@ def read_with(
     workloads: bool = False,
     page_size: int = 500,
     pause: t.Callable[[float], None] = time.sleep,
+    events: bool = False,
 ) -> dict[str, t.Any]:
     """read_cluster by a function that asks."""
-    found: dict[str, t.Any] = {"classes": None, "nodes": None, "workloads": None}
+    found: dict[str, t.Any] = {"classes": None, "nodes": None, "workloads": None, "events": None}
     if classes:
-        items = list_all(get, CLASSES, page_size, pause)
-        found["classes"] = [slim_class({**item, "apiVersion": "node.k8s.io/v1"}, CLASSES) for item in items]
+        found["classes"] = list_all(get, CLASSES, page_size, pause, lambda item: slim_class({**item, "apiVersion": "node.k8s.io/v1"}, CLASSES))
     if nodes:
-        found["nodes"] = [slim_node(item, NODES) for item in list_all(get, NODES, page_size, pause)]
+        found["nodes"] = list_all(get, NODES, page_size, pause, lambda item: slim_node(item, NODES))
     if workloads:
-        found["workloads"] = [
-            slim_workload({**item, "kind": kind}, path)
-            for kind, path in WORKLOAD_LISTS
-            for item in list_all(get, path, page_size, pause)
+        found["workloads"] = [thing for kind, path in WORKLOAD_LISTS for thing in _workloads(get, kind, path, page_size, pause)]
+    if events:
+        found["events"] = [
+            thing
+            for reason in EVENT_REASONS
+            for thing in list_all(get, EVENTS, page_size, pause, lambda item: slim_event(item, EVENTS), [("fieldSelector", f"reason={reason}")])
         ]
     return found
 
 
-def list_all(get: Get, path: str, page_size: int, pause: t.Callable[[float], None] = time.sleep) -> t.Iterator[dict[str, t.Any]]:
-    """Every item of a list, page by page.
+def _workloads(get: Get, kind: str, path: str, page_size: int, pause: t.Callable[[float], None]) -> list[dict[str, t.Any]]:
+    return list_all(get, path, page_size, pause, lambda item: slim_workload({**item, "kind": kind}, path))
+
+
+def list_all(
+    get: Get,
+    path: str,
+    page_size: int,
+    pause: t.Callable[[float], None] = time.sleep,
+    slim: t.Callable[[dict[str, t.Any]], dict[str, t.Any]] = dict,
+    selected: Query = (),
+) -> list[dict[str, t.Any]]:
+    """Every item of a list, page by page. slim: makes each item small before the next page is asked for; a cluster's pods as they
+    come are a gigabyte. selected: further parts of the query.
 
     A continue token lives about five minutes (https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks).
     The answer 410 to an expired one may carry a token that goes on without consistency; a list of which half is of
     another time could miss a node, so the whole list is read again instead.
     """
     for _attempt in range(_ATTEMPTS):
-        items = _one_list(get, path, page_size, pause)
+        items = _one_list(get, path, page_size, pause, slim, selected)
         if items is not None:
-            return iter(items)
+            return items
     raise RuntimeGateError(
         f"the API server let the list {path} expire {_ATTEMPTS} times while it was read; raise api_page_size or try when it is less busy"
     )
 
 
-def _one_list(get: Get, path: str, page_size: int, pause: t.Callable[[float], None]) -> list[dict[str, t.Any]] | None:
+def _one_list(
+    get: Get,
+    path: str,
+    page_size: int,
+    pause: t.Callable[[float], None],
+    slim: t.Callable[[dict[str, t.Any]], dict[str, t.Any]],
+    selected: Query,
+) -> list[dict[str, t.Any]] | None:
     """All items, or None where the token expired on the way."""
     items: list[dict[str, t.Any]] = []
     token = ""
     while True:
-        query = [("limit", str(page_size))] + ([("continue", token)] if token else [])
+        query = [("limit", str(page_size)), *selected] + ([("continue", token)] if token else [])
         answer = patient(lambda: get(path, query), pause)  # noqa: B023 - called at once, in this turn of the loop
         if answer.status == 410 and token:
             return None
         page = _page(answer, path)
-        items += page["items"] or []
+        items += [slim(item) for item in page["items"] or ()]
         token = str(part(page, "metadata", where=path).get("continue") or "")
         if not token:
             return items

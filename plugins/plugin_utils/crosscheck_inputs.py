@@ -60,16 +60,18 @@ _MANIFESTS_LACK = {
     "classes": ("RuntimeClass", "RuntimeClasses", "kubectl get runtimeclasses -o yaml"),
     "nodes": ("Node", "Nodes", "kubectl get nodes -o yaml"),
     "workloads": ("pod or workload", "pods", "kubectl get pods --all-namespaces -o yaml"),
+    "events": ("event", "events", "kubectl get events --all-namespaces -o yaml"),
 }
 
 
 class Inputs(t.NamedTuple):
-    """What is judged. repeated: sentences about manifests that stand twice."""
+    """What is judged. workloads, events: None where nobody asked for them. repeated: sentences about manifests that stand twice."""
 
     classes: list[t.Any]
     nodes: list[t.Any]
     workloads: list[t.Any] | None
     repeated: list[str]
+    events: list[t.Any] | None = None
 
 
 def auth_of(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -89,16 +91,21 @@ def gather(params: t.Mapping[str, t.Any]) -> Inputs:
         "classes": _first(params.get("runtime_classes"), [] if said_none else manifests.runtime_classes or None, kubectl["runtime_classes"]),
         "nodes": _first(params.get("nodes"), manifests.nodes or None, kubectl["nodes"]),
         "workloads": _first(params.get("workloads"), manifests.workloads or None, kubectl["workloads"]),
+        "events": _first(params.get("events"), manifests.events or None, kubectl["events"]),
     }
+    failing = bool(params.get("failing_pods"))
+    # An event is about a pod, which says what it asked for and whether it still fails.
+    workloads_wanted = failing or needs_workloads(params.get("policy")) or bool(params.get("read_workloads"))
     wanted = {
         "classes": found["classes"] is None,
         "nodes": found["nodes"] is None,
-        "workloads": found["workloads"] is None and (needs_workloads(params.get("policy")) or bool(params.get("read_workloads"))),
+        "workloads": found["workloads"] is None and workloads_wanted,
+        "events": found["events"] is None and failing,
     }
     if any(wanted.values()):
         asked = _cluster(params, wanted) if not params.get("manifests") else _rest_of_manifests(params, wanted)
         found.update({kind: asked[kind] for kind in wanted if wanted[kind]})
-    return Inputs(found["classes"], found["nodes"], found["workloads"], manifests.repeated)
+    return Inputs(found["classes"], found["nodes"], found["workloads"], manifests.repeated, found["events"] if failing else None)
 
 
 def judge(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -115,6 +122,7 @@ def judge(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         policy=params.get("policy"),
         verdicts=params.get("verdicts") or "notable",
         fleet=not one_host,
+        events=inputs.events,
     )
     for sentence in inputs.repeated:
         result["notices"].append(
@@ -139,7 +147,7 @@ def _first(*given: t.Any) -> t.Any:
 
 def _kubectl(raw: t.Any) -> dict[str, t.Any]:
     """The objects of each kind that kubectl's output was given for; None where none was given."""
-    found: dict[str, t.Any] = {"runtime_classes": None, "nodes": None, "workloads": None}
+    found: dict[str, t.Any] = {"runtime_classes": None, "nodes": None, "workloads": None, "events": None}
     for kind in found:
         if raw and raw.get(kind) is not None:
             found[kind] = getattr(read_kubectl(raw[kind], kind), kind)

@@ -27,11 +27,11 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.resourc
     amounts,
     counted,
     occupies,
-    overhead_of,
     pod_requests,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import (
     Taint,
+    Toleration,
     parse_selector,
     parse_taints,
     parse_tolerations,
@@ -98,30 +98,73 @@ def admit(pod: t.Mapping[str, t.Any], runtime_class: t.Mapping[str, t.Any] | Non
     return lonely or Admitted({**pod, "spec": found})
 
 
+class Asking(t.NamedTuple):
+    """What the filters look at of a pod. where: the pod, for messages. wanted: its requests, overhead included."""
+
+    where: str
+    spec: t.Mapping[str, t.Any]
+    selector: t.Mapping[str, str]
+    tolerations: tuple[Toleration, ...]
+    wanted: Counts
+
+
+class Room(t.NamedTuple):
+    """What the filters look at of a node. has: allocatable. taken: the requests of the pods there. pods: how many these are."""
+
+    name: str
+    labels: t.Mapping[str, str]
+    taints: tuple[Taint, ...]
+    cordoned: bool
+    has: Counts
+    taken: Counts
+    pods: int
+
+
 def fits(pod: t.Mapping[str, t.Any], node: t.Mapping[str, t.Any], pods_there: t.Iterable[t.Mapping[str, t.Any]] = ()) -> Unfit | None:
     """[filter] Why the scheduler passes this node over for this pod; None where it takes it.
 
     pod: as it is stored, that is, after admit. node: a Node object. pods_there: pods; those that are bound to this node and
     not over take room. Raises RuntimeGateError for objects that the API server would not decode.
     """
-    where, place = _name(pod, "pod"), _name(node, "node")
-    spec, name = part(pod, "spec", where=where), part(node, "metadata", where=place).get("name")
-    tolerations = parse_tolerations(spec.get("tolerations"), f"{where}: tolerations")
-    node_spec = part(node, "spec", where=place)
-    if node_spec.get("unschedulable") and not any(tolerates(entry, _CORDON) for entry in tolerations):
-        return Unfit((UNSCHEDULABLE,))
-    if spec.get("nodeName") not in (None, "", name):
-        return Unfit((OTHER_NODE,))
-    if untolerated(parse_taints(node_spec.get("taints"), f"{place}: taints"), tolerations):
-        return Unfit((UNTOLERATED,))
-    labels = parse_selector(part(node, "metadata", where=place).get("labels"), f"{place}: labels")
-    selector = parse_selector(spec.get("nodeSelector"), f"{where}: nodeSelector")
-    if not (selector_matches(selector, labels) and affinity_matches(spec, labels, str(name), where)):
-        return Unfit((NOT_SELECTED,))
-    there = [each for each in pods_there if occupies(each, "a pod there") == name]
-    lacking = insufficient(
-        counted(pod_requests(pod, where)), counted(allocatable(node, place)), _requested(there), len(there)
+    place = _name(node, "node")
+    meta, spec = part(node, "metadata", where=place), part(node, "spec", where=place)
+    there = [each for each in pods_there if occupies(each, "a pod there") == meta.get("name")]
+    room = Room(
+        name=str(meta.get("name")),
+        labels=parse_selector(meta.get("labels"), f"{place}: labels"),
+        taints=parse_taints(spec.get("taints"), f"{place}: taints"),
+        cordoned=bool(spec.get("unschedulable")),
+        has=counted(allocatable(node, place)),
+        taken=requested(there),
+        pods=len(there),
     )
+    return unfit(asking(pod), room)
+
+
+def asking(pod: t.Mapping[str, t.Any], overhead: bool = True) -> Asking:
+    """A pod as the filters see it. overhead: False leaves its overhead out. Raises RuntimeGateError as fits does."""
+    where = _name(pod, "pod")
+    spec = part(pod, "spec", where=where)
+    return Asking(
+        where=where,
+        spec=spec,
+        selector=parse_selector(spec.get("nodeSelector"), f"{where}: nodeSelector"),
+        tolerations=parse_tolerations(spec.get("tolerations"), f"{where}: tolerations"),
+        wanted=counted(pod_requests(pod, where, overhead)),
+    )
+
+
+def unfit(pod: Asking, room: Room) -> Unfit | None:
+    """[filter] The first filter that refuses speaks."""
+    if room.cordoned and not any(tolerates(entry, _CORDON) for entry in pod.tolerations):
+        return Unfit((UNSCHEDULABLE,))
+    if pod.spec.get("nodeName") not in (None, "", room.name):
+        return Unfit((OTHER_NODE,))
+    if untolerated(room.taints, pod.tolerations):
+        return Unfit((UNTOLERATED,))
+    if not (selector_matches(pod.selector, room.labels) and affinity_matches(pod.spec, room.labels, room.name, pod.where)):
+        return Unfit((NOT_SELECTED,))
+    lacking = insufficient(pod.wanted, room.has, room.taken, room.pods)
     return Unfit(lacking) if lacking else None
 
 
@@ -181,7 +224,8 @@ def _with_overhead(spec: t.Mapping[str, t.Any], runtime_class: t.Mapping[str, t.
     """[admit] setOverhead. An overhead of the pod's own has to be the one of its class."""
     if runtime_class.get("overhead") is None:
         return dict(spec)
-    fixed = overhead_of(runtime_class, f"RuntimeClass {spec.get('runtimeClassName')}")
+    named = f"RuntimeClass {spec.get('runtimeClassName')}"
+    fixed = amounts(part(runtime_class, "overhead", "podFixed", where=named), f"{named}: overhead.podFixed")
     own = amounts(part(spec, "overhead", where=where), f"{where}: spec.overhead")
     if own and not _equal(own, fixed):
         return Refusal("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
@@ -219,8 +263,8 @@ def _overhead_without_class(spec: t.Mapping[str, t.Any], runtime_class: t.Mappin
     return None
 
 
-def _requested(pods: t.Iterable[t.Mapping[str, t.Any]]) -> Counts:
-    """The sum of their requests. Each pod is rounded up by itself, as the scheduler does."""
+def requested(pods: t.Iterable[t.Mapping[str, t.Any]]) -> Counts:
+    """The sum of the requests of pods. Each pod is rounded up by itself, as the scheduler does."""
     total: Counts = {}
     for pod in pods:
         for name, count in counted(pod_requests(pod, _name(pod, "pod"))).items():

@@ -13,11 +13,15 @@ import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.blast_radius import blast_radius
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.explain import Hints, cannot_run, explain, typing_error
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.failing_pods import Failure, denied_handlers, read_failures
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.fleet import Fleet, loaded_handlers
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.judged_node import JudgedNode, Runtime, read_node
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.notices import Fleet, loaded_handlers, notices_of
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.notices import notices_of
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.overhead import demands, overhead_report, rooms_of
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy, parse_policy, require_existing
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime_class import (
+    OLD_VERSIONS,
     JudgedClass,
     read_classes,
     read_references,
@@ -64,6 +68,7 @@ def crosscheck(
     classes_read: bool = True,
     judge: t.Collection[str] | None = None,
     fleet: bool = True,
+    events: t.Any = None,
 ) -> dict[str, t.Any]:
     """Judge every class on every node. The result is that of DESIGN's public contract.
 
@@ -71,7 +76,8 @@ def crosscheck(
     runtime}. workloads: pods and templates, None where they are not known. policy: what the operator wrote.
     verdicts: notable (every record but a plain ok and not_targeted) or all. classes_read: False where the query
     failed; nothing passes then. judge: names of the nodes to judge, the others only lend their labels; None: all.
-    fleet: the nodes are meant to be the whole cluster, so notices about it make sense.
+    fleet: the nodes are meant to be the whole cluster, so notices about it make sense. events: Event objects of the cluster, None
+    where they were not read; with them the workloads have to be all of the cluster's.
     Raises RuntimeGateError for bad input.
     """
     if verdicts not in ("notable", "all"):
@@ -81,7 +87,8 @@ def crosscheck(
     every_class = read_classes(runtime_classes if classes_read else [], rules, references)
     if classes_read:
         require_existing(rules, [str(entry.name) for entry in every_class])
-    everywhere = _read_nodes(nodes)
+    failures = read_failures(events, workloads or (), [str(entry.name) for entry in every_class])
+    everywhere = _contradicted(_read_nodes(nodes), failures or ())
     judged_nodes = _chosen(everywhere, judge)
     classes = [entry for entry in every_class if entry.mode != "skip"] + required_as_classes(rules)
     groups = _group([node for node in judged_nodes if node.kind == "linux"], classes, rules)
@@ -90,6 +97,9 @@ def crosscheck(
     counts = _counts(groups, classes, every_class, everywhere, judged_nodes)
     missing = _missing(groups, classes)
     ok = bool(classes_read) and counts["fails"] == 0
+    rooms = rooms_of(everywhere, workloads) if fleet else {}
+    overheads = overhead_report(_targeted(groups, classes), rooms, workloads is not None)
+    told = _told_failures(failures, groups, classes, rules)
     view = Fleet(
         classes=every_class,
         judged=classes,
@@ -100,6 +110,9 @@ def crosscheck(
         classes_read=bool(classes_read),
         whole=fleet,
         loaded=loaded_handlers(groups),
+        overheads=overheads,
+        demands=demands(workloads or (), _admitting(runtime_classes), everywhere, rooms) if fleet and classes_read else None,
+        failing=told or [],
     )
     return {
         "ok": ok,
@@ -110,6 +123,8 @@ def crosscheck(
         "classes": _class_summaries(every_class, classes, groups),
         "nodes": _node_summaries(everywhere, judged_nodes, groups),
         "notices": notices_of(view),
+        "overhead": overheads,
+        "failing_pods": told,
         "blast_radius": {node.name: blast_radius(node, references) for node in judged_nodes if node.kind == "linux"},
         "lines": ["OK"] if ok else _lines(groups, classes),
     }
@@ -125,6 +140,52 @@ def _read_nodes(raw: t.Any) -> list[JudgedNode]:
             raise RuntimeGateError(f"node {node.name} stands twice in nodes; names are unique in a cluster")
         seen.add(node.name)
     return nodes
+
+
+def _contradicted(nodes: list[JudgedNode], failures: t.Iterable[Failure]) -> list[JudgedNode]:
+    """A Node's status is a late copy, and after a reload of CRI-O a wrong one. Where the runtime itself tells a pod that it has not
+    what the status lists, the status shows nothing about that handler."""
+    denied = denied_handlers(failures)
+    return [
+        node._replace(runtime=node.runtime._replace(denied=denied[node.name])) if node.name in denied and node.runtime.evidence == "api" else node
+        for node in nodes
+    ]
+
+
+def _admitting(runtime_classes: t.Any) -> dict[str, dict[str, t.Any]]:
+    """Name -> the RuntimeClass as admission sees it. They have been read and found good."""
+    found = {}
+    for raw in runtime_classes:
+        spec = raw if raw.get("apiVersion") != OLD_VERSIONS[0] else raw["spec"]
+        name = raw["metadata"]["name"] if "metadata" in raw else raw["name"]
+        found[name] = {"metadata": {"name": name}, **{key: spec[key] for key in ("overhead", "scheduling") if spec.get(key) is not None}}
+    return found
+
+
+def _targeted(groups: list[Group], classes: list[JudgedClass]) -> t.Iterator[tuple[JudgedClass, list[JudgedNode]]]:
+    """Each class with the nodes that it lands on."""
+    for index, entry in enumerate(classes):
+        yield entry, [node for group in groups if group.row[index].where == "targeted" for node in group.nodes]
+
+
+def _told_failures(
+    failures: t.Sequence[Failure] | None, groups: list[Group], classes: list[JudgedClass], policy: Policy
+) -> list[dict[str, t.Any]] | None:
+    """Each failure with the verdict of its node and class, and what explains it; those keys are null where nothing was judged."""
+    if failures is None:
+        return None
+    places = {node.name: (node, group) for group in groups for node in group.nodes} if failures else {}
+    position = {entry.name: index for index, entry in enumerate(classes) if entry.name is not None}
+    found = []
+    for failure in failures:
+        told: dict[str, t.Any] = {**failure._asdict(), "verdict": None, "reason": None, "fix": None, "faults": []}
+        if failure.node in places and failure.runtime_class in position:
+            node, group = places[failure.node]
+            index = position[failure.runtime_class]
+            record = _record(node, classes[index], policy, group.row[index], _hints(index, classes[index], groups))
+            told.update({key: record[key] for key in ("verdict", "reason", "fix", "faults")}, handler=failure.handler or record["handler"])
+        found.append(told)
+    return found
 
 
 def _chosen(nodes: list[JudgedNode], judge: t.Collection[str] | None) -> list[JudgedNode]:
@@ -163,6 +224,7 @@ def _signature(runtime: Runtime, handlers: set[str]) -> t.Any:
         present,
         None if runtime.gains is None else runtime.gains & handlers,
         None if runtime.loses is None else runtime.loses & handlers,
+        runtime.denied & handlers,
     )
 
 

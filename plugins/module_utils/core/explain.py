@@ -69,7 +69,7 @@ def explain(
     if where == "unknown":
         return (*_undecided(node, judged), ids)
     if verdict == "unknown":
-        return (*_unknown(node, state), ids)
+        return (*_unknown(node, judged.handler, state), ids)
     if is_time_bomb(verdict, state):
         return (*_time_bomb(node, judged.handler, faults), ids)
     if verdict in LACKING:
@@ -137,6 +137,8 @@ def scoping_line(judged: JudgedClass, hints: Hints) -> str:
 def _ok(node: JudgedNode, handler: str) -> str:
     if node.runtime.evidence == "api":
         return f"the Node's status lists handler {handler}"
+    if node.runtime.evidence == "declared":
+        return f"the list given for {node.name} has handler {handler}"
     if node.runtime.cri_ready is None:
         return f"the configuration given loads handler {handler}"
     return f"{_engine(node)} has handler {handler} loaded"
@@ -157,6 +159,8 @@ def _lacking(
         return reason, f"Restart {engine} on {node.name} (a reload or SIGHUP does not load handlers)."
     if node.runtime.evidence == "api":
         has = "the Node's status lists"
+    elif node.runtime.evidence == "declared":
+        has = "the list given for it has"
     else:
         has = f"{engine} has" if node.runtime.cri_ready else "the configuration given loads"
     loaded = ", ".join(sorted(node.runtime.handlers)) or "none"
@@ -260,8 +264,11 @@ def _undecided(node: JudgedNode, judged: JudgedClass) -> tuple[str, str]:
     )
 
 
-def _unknown(node: JudgedNode, state: State) -> tuple[str, str]:
+def _unknown(node: JudgedNode, handler: str, state: State) -> tuple[str, str]:
     runtime = node.runtime
+    if handler in runtime.denied:
+        reason = f"the Node's status lists handler {handler}, but the runtime on {node.name} refuses it to a pod that still fails"
+        return reason, f"Run the gate on {node.name}, which asks the runtime itself; after a reload, CRI-O lists what only a restart brings."
     if runtime.why_unknown is not None:
         fix = "Run the gate on the node with become, so that it can ask the runtime itself."
         return f"nothing is known about the handlers of {node.name}: {runtime.why_unknown}", fix

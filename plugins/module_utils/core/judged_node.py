@@ -8,6 +8,7 @@ a list of handlers, or as a Node object of the API. No judgement here beyond "wh
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import entries, part, shown, yaml_kind
@@ -20,7 +21,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 
 FACTS_SCHEMA = 1
-_SHORT_KEYS = ("name", "labels", "taints", "runtime", "labels_complete", "pending")
+_SHORT_KEYS = ("name", "labels", "taints", "runtime", "labels_complete", "pending", "allocatable")
 # A node that no runtime stands behind. virtual-kubelet: https://virtual-kubelet.io/docs/ (label type, taint
 # virtual-kubelet.io/provider); EKS Fargate: https://docs.aws.amazon.com/eks/latest/userguide/fargate-pod-configuration.html
 _VIRTUAL_LABELS = (("type", "virtual-kubelet"), ("eks.amazonaws.com/compute-type", "fargate"))
@@ -30,8 +31,9 @@ _VIRTUAL_TAINTS = ("virtual-kubelet.io/provider", "eks.amazonaws.com/compute-typ
 class Runtime(t.NamedTuple):
     """What is known of a node's runtime.
 
-    handlers: name -> details. evidence: loaded, api, next or none. cri_ready: true, false, or None (could not be
-    asked). explicit: a dump was handed in to be judged as it is. gains, loses: what a restart would change; None
+    handlers: name -> details. evidence: loaded, api, next, declared or none. cri_ready: true, false, or None (could not be
+    asked). explicit: a dump or a list was handed in to be judged as it is. denied: handlers that the runtime itself said it has
+    not, to a pod that still fails for it. gains, loses: what a restart would change; None
     where that is not known. reason: why the runtime itself did not answer, by its facts. why_unknown: a sentence, where
     nothing is known.
     """
@@ -49,12 +51,14 @@ class Runtime(t.NamedTuple):
     collected_at: str | None = None
     reason: str = ""
     why_unknown: str | None = None
+    denied: frozenset[str] = frozenset()
 
 
 class JudgedNode(t.NamedTuple):
     """A node. labels_complete: a label that is not among labels is really absent (a node that has not
     registered may still get labels). kind: linux, windows or virtual. pending: handlers that this run would
-    load and whose proof passed (check mode)."""
+    load and whose proof passed (check mode). cordoned: it takes no new pods.
+    allocatable: resource -> quantity as written; empty where it is not known."""
 
     name: str
     labels: t.Mapping[str, str]
@@ -63,6 +67,8 @@ class JudgedNode(t.NamedTuple):
     kind: str
     runtime: Runtime
     pending: frozenset[str]
+    cordoned: bool = False
+    allocatable: t.Mapping[str, t.Any] = {}
 
 
 def read_node(raw: t.Any, index: int) -> JudgedNode:
@@ -88,6 +94,7 @@ def read_node(raw: t.Any, index: int) -> JudgedNode:
         kind=_kind(labels, taints, None),
         runtime=read_runtime(raw.get("runtime"), name),
         pending=_names(raw, "pending", name),
+        allocatable=part(raw, "allocatable", where=f"node {name}"),
     )
 
 
@@ -185,7 +192,8 @@ def _node_object(raw: t.Mapping[str, t.Any], where: str) -> JudgedNode:
     where = f"node {name}"
     info = part(raw, "status", "nodeInfo", where=where)
     labels = parse_selector(metadata.get("labels"), f"{where}: labels")
-    taints = parse_taints(part(raw, "spec", where=where).get("taints"), f"{where}: taints")
+    spec = part(raw, "spec", where=where)
+    taints = parse_taints(spec.get("taints"), f"{where}: taints")
     return JudgedNode(
         name=name,
         labels=labels,
@@ -194,6 +202,8 @@ def _node_object(raw: t.Mapping[str, t.Any], where: str) -> JudgedNode:
         kind=_kind(labels, taints, info.get("operatingSystem")),
         runtime=read_runtime(raw["runtime"], name) if raw.get("runtime") else _api_runtime(raw, info, where),
         pending=_names(raw, "pending", name),
+        cordoned=bool(spec.get("unschedulable")),
+        allocatable=part(raw, "status", "allocatable", where=where),
     )
 
 
@@ -207,10 +217,26 @@ def _api_runtime(raw: t.Mapping[str, t.Any], info: t.Mapping[str, t.Any], where:
             engine=engine or None,
             version=version or None,
             why_unknown="it was not read on the node, and its status has no runtimeHandlers"
-            " (containerd before 2.0 and Kubernetes before 1.31 do not fill them)",
+            f" ({_why_not_reported(engine, version, str(info.get('kubeletVersion') or ''))})",
         )
     handlers = {str(entry["name"]): {"features": entry.get("features")} for entry in reported if entry.get("name")}
     return Runtime(evidence="api", cri_ready=True, handlers=handlers, engine=engine or None, version=version or None)
+
+
+# Who fills status.runtimeHandlers: runtimes since these releases (containerd's release notes of 2.0, CRI-O pull request 7765), kubelets and
+# API servers by default since 1.31 (KEP-3857: the feature gate RecursiveReadOnlyMounts, without which the API server strips the field).
+_REPORTING_RUNTIMES = {"containerd": (2, 0), "cri-o": (1, 30)}
+_REPORTING_KUBELET = (1, 31)
+_TWO_NUMBERS = re.compile(r"v?([0-9]+)\.([0-9]+)")
+
+
+def _why_not_reported(engine: str, version: str, kubelet: str) -> str:
+    """Which part of this node is too old to report its handlers; all that could be, where none is known to be."""
+    for name, found, least in ((engine, version, _REPORTING_RUNTIMES.get(engine)), ("kubelet", kubelet, _REPORTING_KUBELET)):
+        match = _TWO_NUMBERS.match(found)
+        if least and match and (int(match.group(1)), int(match.group(2))) < least:
+            return f"{name} {found} does not report them; {least[0]}.{least[1]} and later do"
+    return "containerd before 2.0 and Kubernetes before 1.31 do not fill them"
 
 
 def _kind(labels: t.Mapping[str, str], taints: t.Iterable[Taint], system: str | None) -> str:

@@ -3,7 +3,7 @@
 """Notices: what an operator should know and no single verdict shows. They fail nothing by themselves.
 
 Each notice: name (slug), severity (error, warning, info), message, fix (or None), runtime_class, handler (each or
-None), nodes (names). One function a notice; NOTICES lists them all.
+None), nodes (names). One function a notice; ALWAYS and WHOLE_FLEET list them all.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.explain
     scoping_line,
     typing_error,
 )
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.fleet import Fleet, near_name, notice, some
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.judged_node import JudgedNode
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime_class import (
     OLD_VERSIONS,
     JudgedClass,
-    References,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import nameable
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import nearest
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.verdict import reach
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.workload_notices import WORKLOADS
 
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
-_SHOWN = 5  # names in a sentence; the key nodes has them all
 
 # Labels with which an installer announces a handler. (key, value) -> handlers, any of which keeps the promise.
 _PROMISES: dict[tuple[str, str], tuple[str, ...]] = {
@@ -61,36 +61,6 @@ _MEANING = ("runtime_type", "privileged_without_host_devices")
 _PLACES = ("binary", "shim", "runtime_path")
 
 
-class Fleet(t.NamedTuple):
-    """Everything the notices look at. classes: all RuntimeClasses; judged: those that have a cell in each group's row;
-    loaded: handler -> the judged nodes that have it."""
-
-    classes: list[JudgedClass]
-    judged: list[JudgedClass]
-    nodes: list[JudgedNode]
-    groups: list[t.Any]
-    policy: Policy
-    references: References | None
-    classes_read: bool
-    whole: bool
-    loaded: dict[str, list[str]]
-
-    def judged_nodes(self) -> t.Iterator[JudgedNode]:
-        """The nodes that were judged, windows and virtual ones not among them."""
-        for group in self.groups:
-            yield from group.nodes
-
-
-def loaded_handlers(groups: t.Iterable[t.Any]) -> dict[str, list[str]]:
-    """Handler -> the nodes of these groups that have it, by handler name."""
-    found: dict[str, list[str]] = {}
-    for group in groups:
-        for node in group.nodes:
-            for handler in node.runtime.handlers:
-                found.setdefault(handler, []).append(node.name)
-    return dict(sorted(found.items()))
-
-
 def notices_of(fleet: Fleet) -> list[dict[str, t.Any]]:
     """All notices, the worst first."""
     makers = ALWAYS + (WHOLE_FLEET if fleet.whole else ())
@@ -98,51 +68,18 @@ def notices_of(fleet: Fleet) -> list[dict[str, t.Any]]:
     return sorted(found, key=lambda notice: _SEVERITY[notice["severity"]])
 
 
-def _notice(
-    name: str,
-    severity: str,
-    message: str,
-    fix: str | None = None,
-    judged: JudgedClass | None = None,
-    handler: str | None = None,
-    nodes: t.Iterable[str] = (),
-) -> dict[str, t.Any]:
-    return {
-        "name": name,
-        "severity": severity,
-        "message": message,
-        "fix": fix,
-        "runtime_class": judged.name if judged else None,
-        "handler": judged.handler if judged else handler,
-        "nodes": sorted(nodes),
-    }
-
-
-def _some(names: t.Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
-    listed = sorted(names)
-    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    return ", ".join(listed[:_SHOWN]) + more
-
-
-def _near_name(name: str, known: t.Iterable[str]) -> str:
-    """In parentheses, so that a sentence can go on or end behind it."""
-    near = nearest(name, known)
-    return f' (did you mean "{near}"?)' if near else ""
-
-
 def _classes_not_read(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     if not fleet.classes_read:
-        yield _notice(
+        yield notice(
             "classes_not_read", "error", "the RuntimeClasses could not be read, so nothing passes", "Mend the query and run again."
         )
     elif not fleet.classes:
-        yield _notice("no_runtime_classes", "info", "there is no RuntimeClass, so no node is asked for a handler")
+        yield notice("no_runtime_classes", "info", "there is no RuntimeClass, so no node is asked for a handler")
 
 
 def _no_nodes(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     if not fleet.groups:
-        yield _notice("no_nodes_judged", "warning", "no node was judged, so nothing is shown about any")
+        yield notice("no_nodes_judged", "warning", "no node was judged, so nothing is shown about any")
 
 
 def _cri_not_served(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
@@ -160,10 +97,10 @@ def _cri_not_served(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
         it, them, do = ("it", "it", "does") if len(nodes) == 1 else ("they", "them", "do")
         verdict = f", so {it} {do} not fail" if passes else ""
         cause = f". {why}" if why else ""
-        yield _notice(
+        yield notice(
             "cri_not_served",
             "warning",
-            f"{engine} on {_some(nodes)} does not serve CRI, so {it} can run no pod at all; no RuntimeClass targets"
+            f"{engine} on {some(nodes)} does not serve CRI, so {it} can run no pod at all; no RuntimeClass targets"
             f" {them}{verdict}{cause}",
             fix,
             nodes=nodes,
@@ -178,7 +115,7 @@ def _not_judged_kinds(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     for kind, why in kinds:
         names = [node.name for node in fleet.nodes if node.kind == kind]
         if names:
-            yield _notice(f"{kind}_nodes", "info", f"not judged, {why} ({len(names)}): {_some(names)}", nodes=names)
+            yield notice(f"{kind}_nodes", "info", f"not judged, {why} ({len(names)}): {some(names)}", nodes=names)
 
 
 def _policy_names_strangers(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
@@ -188,10 +125,10 @@ def _policy_names_strangers(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     for key, names in (("classes", fleet.policy.classes or ()), ("node_selector", tuple(fleet.policy.node_selector))):
         for name in names:
             if fleet.classes_read and name not in known:
-                yield _notice(
+                yield notice(
                     "policy_class_unknown",
                     "warning",
-                    f"policy: {key} names RuntimeClass {name}, which does not exist{_near_name(name, known)}",
+                    f"policy: {key} names RuntimeClass {name}, which does not exist{near_name(name, known)}",
                     f"Correct the name in {key} of runtime_gate_policy.",
                 )
 
@@ -199,7 +136,7 @@ def _policy_names_strangers(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
 def _old_versions(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     for entry in fleet.classes:
         if entry.api_version in OLD_VERSIONS:
-            yield _notice(
+            yield notice(
                 "old_api_version",
                 "warning",
                 f"RuntimeClass {entry.name} is written for {entry.api_version}, which Kubernetes 1.25 and later do not serve",
@@ -216,14 +153,14 @@ def _unscoped(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
             skipped.setdefault(_left_out(entry, fleet.policy), []).append(entry.name)
     if names:
         example = {entry.name: entry for entry in fleet.classes}[names[0]]
-        yield _notice(
+        yield notice(
             "unscoped_classes",
             "info",
-            f"RuntimeClasses without scheduling ask every node ({len(names)}): {_some(names)}",
+            f"RuntimeClasses without scheduling ask every node ({len(names)}): {some(names)}",
             f"Give them scheduling.nodeSelector, or scope them here: {scoping_line(example, Hints())}",
         )
     for why, left in skipped.items():
-        yield _notice("classes_not_judged", "info", f"RuntimeClasses that are not judged ({len(left)} {why}): {_some(left)}")
+        yield notice("classes_not_judged", "info", f"RuntimeClasses that are not judged ({len(left)} {why}): {some(left)}")
 
 
 def _left_out(entry: JudgedClass, policy: Policy) -> str:
@@ -240,10 +177,10 @@ def _not_allowed(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
         return
     for handler, nodes in fleet.loaded.items():
         if handler not in allowed:
-            yield _notice(
+            yield notice(
                 "handler_not_allowed",
                 "warning",
-                f"handler {handler} is loaded on {_some(nodes)}, but allowed_handlers of the policy does not name it",
+                f"handler {handler} is loaded on {some(nodes)}, but allowed_handlers of the policy does not name it",
                 f"Remove handler {handler} from these nodes, or add it to allowed_handlers.",
                 handler=handler,
                 nodes=nodes,
@@ -258,10 +195,10 @@ def _weakening(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
                 if weak(_option(info, key)):
                     found.setdefault((handler, key, effect), []).append(node.name)
     for (handler, key, effect), nodes in sorted(found.items()):
-        yield _notice(
+        yield notice(
             "weakening_option",
             "warning",
-            f"{key} of handler {handler} {effect} (on {_some(nodes)})",
+            f"{key} of handler {handler} {effect} (on {some(nodes)})",
             f"Take {key} away from handler {handler}, unless it is wanted.",
             handler=handler,
             nodes=nodes,
@@ -271,10 +208,10 @@ def _weakening(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
 def _unnameable(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     for handler, nodes in fleet.loaded.items():
         if not nameable(handler):
-            yield _notice(
+            yield notice(
                 "handler_unnameable",
                 "warning",
-                f"handler {handler} is loaded on {_some(nodes)}, but no RuntimeClass can name it: the API server takes"
+                f"handler {handler} is loaded on {some(nodes)}, but no RuntimeClass can name it: the API server takes"
                 " only lower-case letters, digits and dashes",
                 f"Rename handler {handler} in the configuration of the runtime.",
                 handler=handler,
@@ -296,7 +233,7 @@ def _selector_matches_nobody(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
             continue
         known = _label_values(fleet) if known is None else known
         wanted = ", ".join(f"{key}={value}" for key, value in entry.selector.items())
-        yield _notice(
+        yield notice(
             "selector_matches_no_node",
             "warning",
             f"the node selector of RuntimeClass {entry.name} ({wanted}) matches no node{_near_label(entry, known)}",
@@ -312,7 +249,7 @@ def _near_label(entry: JudgedClass, known: t.Mapping[str, set[str]]) -> str:
             near = nearest(key, known)
             return f"; no node has the label {key}" + (f' (did you mean "{near}"?)' if near else "")
         if value not in known[key]:
-            return f"; the label {key} has the values {_some(known[key])}"
+            return f"; the label {key} has the values {some(known[key])}"
     return "; each label is there, but on no node together"
 
 
@@ -325,7 +262,7 @@ def _nobody_serves(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
         for cell, group in reached:
             found[cell.verdict] = found.get(cell.verdict, 0) + len(group.nodes)
         why = ", ".join(f"{count} {verdict}" for verdict, count in sorted(found.items()))
-        yield _notice(
+        yield notice(
             "class_nobody_serves",
             "warning",
             f"no judged node can serve RuntimeClass {entry.name} (handler {entry.handler}): {why}{_meant(fleet, entry)}",
@@ -353,10 +290,10 @@ def _orphans(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
             if handler not in named and handler not in (node.runtime.default_handler, "runc"):
                 found.setdefault(handler, []).append(node.name)
     for handler, nodes in sorted(found.items()):
-        yield _notice(
+        yield notice(
             "orphan_handler",
             "info",
-            f"handler {handler} is loaded on {_some(nodes)}, but no RuntimeClass names it, so no pod can use it",
+            f"handler {handler} is loaded on {some(nodes)}, but no RuntimeClass names it, so no pod can use it",
             f"Create a RuntimeClass with handler: {handler}, or take the handler away.",
             handler=handler,
             nodes=nodes,
@@ -379,10 +316,10 @@ def _broken_promises(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
             told = found.setdefault((label, entry.handler), [])
             told.extend(sorted(set(names) - set(told)))
     for (label, handler), nodes in sorted(found.items()):
-        yield _notice(
+        yield notice(
             "label_promises_handler",
             "warning",
-            f"label {label} promises handler {handler}, which is not loaded on {_some(nodes)}",
+            f"label {label} promises handler {handler}, which is not loaded on {some(nodes)}",
             f"Take the label away until handler {handler} is loaded there.",
             handler=handler,
             nodes=nodes,
@@ -427,10 +364,10 @@ def _label_missing(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
         ]
         if nodes:
             wanted = ", ".join(f"{key}={value}" for key, value in entry.selector.items())
-            yield _notice(
+            yield notice(
                 "handler_without_label",
                 "info",
-                f"handler {entry.handler} is loaded on {_some(nodes)}, but RuntimeClass {entry.name} selects {wanted}, so no pod"
+                f"handler {entry.handler} is loaded on {some(nodes)}, but RuntimeClass {entry.name} selects {wanted}, so no pod"
                 " of it reaches the handler there",
                 f"Label the nodes ({wanted}) if they are meant to serve the class.",
                 entry,
@@ -481,9 +418,9 @@ def _differs(handler: str, values: t.Mapping[t.Any, list[str]], keys: tuple[str,
     said = []
     for value, nodes in sorted(values.items(), key=lambda pair: (-len(pair[1]), str(pair[0]))):
         shown = ", ".join(f"{key} {part if part is not None else 'unset'}" for key, part, tell in zip(keys, value, unequal) if tell)
-        said.append(f"{shown} on {_some(nodes)}")
+        said.append(f"{shown} on {some(nodes)}")
     what = "means different things" if severity == "warning" else "lies in different places"
-    return _notice(
+    return notice(
         "handler_differs" if severity == "warning" else "handler_paths_differ",
         severity,
         f"handler {handler} {what}: {'; '.join(said)}",
@@ -493,29 +430,25 @@ def _differs(handler: str, values: t.Mapping[t.Any, list[str]], keys: tuple[str,
     )
 
 
-def _references_nothing(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
-    if fleet.references is None or not fleet.classes_read:
-        return
-    known = [entry.name for entry in fleet.classes if entry.name]
-    for name, count in sorted(fleet.references.by_class.items()):
-        if name not in known:
-            yield _notice(
-                "workload_class_unknown",
-                "warning",
-                f"RuntimeClass {name} does not exist, but workloads name it ({count}){_near_name(name, known)}; admission rejects"
-                " their pods",
-                f"Create RuntimeClass {name}, or correct runtimeClassName.",
-            )
-
-
 def _api_evidence(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     names = [node.name for node in fleet.judged_nodes() if node.runtime.evidence == "api"]
     if names:
-        yield _notice(
+        yield notice(
             "evidence_api",
             "info",
-            f"judged by the status of the Node object alone ({len(names)}): {_some(names)}; it is a late copy of what CRI reports and"
+            f"judged by the status of the Node object alone ({len(names)}): {some(names)}; it is a late copy of what CRI reports and"
             " does not show whether a handler is usable or survives a restart",
+            nodes=names,
+        )
+
+
+def _declared_evidence(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
+    names = [node.name for node in fleet.judged_nodes() if node.runtime.evidence == "declared"]
+    if names:
+        yield notice(
+            "evidence_declared",
+            "info",
+            f"judged by a list of handlers that was handed in ({len(names)}): {some(names)}; no daemon was asked",
             nodes=names,
         )
 
@@ -556,6 +489,7 @@ WHOLE_FLEET: tuple[Maker, ...] = (
     _broken_promises,
     _label_missing,
     _different_meanings,
-    _references_nothing,
+    *WORKLOADS,
     _api_evidence,
+    _declared_evidence,
 )

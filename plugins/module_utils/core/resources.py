@@ -25,7 +25,7 @@ Amounts = t.Dict[str, Quantity]
 #: Resource name -> the scheduler's count: cpu in thousandths, anything else in whole units.
 Counts = t.Dict[str, int]
 
-_OVER = ("Succeeded", "Failed")
+OVER = ("Succeeded", "Failed")
 _PLAIN = ("cpu", "memory", "ephemeral-storage", "pods")
 # [requests] IsSupportedPodLevelResource; hugepages cannot be overcommitted, so [default] does not sum them up.
 _POD_LEVEL = ("cpu", "memory")
@@ -58,15 +58,9 @@ def pod_requests(pod: t.Mapping[str, t.Any], where: str, overhead: bool = True) 
     return _sum(found, amounts(part(spec, "overhead", where=where), f"{where}: spec.overhead")) if overhead else found
 
 
-def overhead_of(thing: t.Mapping[str, t.Any], where: str) -> Amounts:
-    """overhead.podFixed of a RuntimeClass; empty where it has none. Raises RuntimeGateError for what is no quantity."""
-    spec = part(thing, "spec", where=where) if thing.get("apiVersion") == "node.k8s.io/v1alpha1" else thing
-    return amounts(part(spec, "overhead", "podFixed", where=where), f"{where}: overhead.podFixed")
-
-
 def occupies(pod: t.Mapping[str, t.Any], where: str) -> str | None:
     """The node on which the scheduler counts this pod: bound there and not over. A pod that is being deleted still counts."""
-    if part(pod, "status", where=where).get("phase") in _OVER:
+    if part(pod, "status", where=where).get("phase") in OVER:
         return None
     return t.cast("str | None", part(pod, "spec", where=where).get("nodeName") or None)
 

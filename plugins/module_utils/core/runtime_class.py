@@ -8,6 +8,7 @@ import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import part, shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.resources import OVER
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import (
     Toleration,
     check_handler,
@@ -20,7 +21,6 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors impor
 _SHORT_KEYS = ("name", "handler", "scheduling", "overhead")
 # https://kubernetes.io/docs/reference/using-api/deprecation-guide/#runtimeclass-v125
 OLD_VERSIONS = ("node.k8s.io/v1alpha1", "node.k8s.io/v1beta1")
-_OVER = ("Succeeded", "Failed")
 
 
 class JudgedClass(t.NamedTuple):
@@ -28,7 +28,8 @@ class JudgedClass(t.NamedTuple):
 
     scope: where its selector comes from, policy, scheduling, or None (unscoped). mode: require (its records can
     fail), warn (they cannot) or skip (it is not judged; why says so). references: workloads that name it, None
-    where none were handed in. name is None for an entry of required_handlers.
+    where none were handed in. overhead: what each of its pods is given on top, as it is written. name is None for an entry of
+    required_handlers.
     """
 
     name: str | None
@@ -40,14 +41,16 @@ class JudgedClass(t.NamedTuple):
     why: str
     references: int | None
     api_version: str | None
+    overhead: t.Mapping[str, t.Any] = {}
 
 
 class References(t.NamedTuple):
     """What pods and workload templates say. by_class: class -> count. default_pods: node -> names of the pods
-    that run there with the default handler."""
+    that run there with the default handler. templates: class -> the workloads other than pods that name it."""
 
     by_class: dict[str, int]
     default_pods: dict[str, list[str]]
+    templates: dict[str, list[str]]
 
 
 def read_references(workloads: t.Iterable[t.Any] | None) -> References | None:
@@ -57,7 +60,7 @@ def read_references(workloads: t.Iterable[t.Any] | None) -> References | None:
         return None
     if not isinstance(workloads, (list, tuple)):
         raise RuntimeGateError(f"workloads is {yaml_kind(workloads)}, not a list")
-    found = References({}, {})
+    found = References({}, {}, {})
     for index, workload in enumerate(workloads):
         if not isinstance(workload, t.Mapping):
             raise RuntimeGateError(f"workloads[{index}] is {yaml_kind(workload)}, not a Kubernetes object")
@@ -67,19 +70,25 @@ def read_references(workloads: t.Iterable[t.Any] | None) -> References | None:
 
 def _count(workload: t.Mapping[str, t.Any], where: str, found: References) -> None:
     is_pod = workload.get("kind") == "Pod"
-    if is_pod and part(workload, "status", where=where).get("phase") in _OVER:
+    if is_pod and part(workload, "status", where=where).get("phase") in OVER:
         return
-    spec = _pod_spec(workload, where)
+    spec = pod_spec(workload, where)
     named, node = spec.get("runtimeClassName"), spec.get("nodeName")
     if named:
         found.by_class[str(named)] = found.by_class.get(str(named), 0) + 1
+        if not is_pod:
+            found.templates.setdefault(str(named), []).append(f"{workload.get('kind')} {workload_name(workload, where)}")
     elif is_pod and node:
-        meta = part(workload, "metadata", where=where)
-        name = f"{meta.get('namespace') or 'default'}/{meta.get('name')}"
-        found.default_pods.setdefault(str(node), []).append(name)
+        found.default_pods.setdefault(str(node), []).append(workload_name(workload, where))
 
 
-def _pod_spec(workload: t.Mapping[str, t.Any], where: str) -> t.Mapping[str, t.Any]:
+def workload_name(workload: t.Mapping[str, t.Any], where: str) -> str:
+    """NAMESPACE/NAME of a workload."""
+    meta = part(workload, "metadata", where=where)
+    return f"{meta.get('namespace') or 'default'}/{meta.get('name')}"
+
+
+def pod_spec(workload: t.Mapping[str, t.Any], where: str) -> t.Mapping[str, t.Any]:
     """The pod spec in a Pod, a PodTemplate, a CronJob, or anything that has spec.template (Deployment, Job, …)."""
     if workload.get("kind") == "PodTemplate":
         return part(workload, "template", "spec", where=where)
@@ -130,8 +139,9 @@ def _read_class(raw: t.Any, where: str, policy: Policy, references: References |
         scope, selector = "policy", dict(policy.node_selector[name])
     references_to = None if references is None else references.by_class.get(name, 0)
     mode, why = _mode(name, scope, policy, references_to)
+    overhead = part(raw if raw.get("apiVersion") != OLD_VERSIONS[0] else part(raw, "spec", where=where), "overhead", "podFixed", where=where)
     return JudgedClass(
-        name, handler, selector, tolerations + policy.tolerations, scope, mode, why, references_to, raw.get("apiVersion")
+        name, handler, selector, tolerations + policy.tolerations, scope, mode, why, references_to, raw.get("apiVersion"), overhead
     )
 
 

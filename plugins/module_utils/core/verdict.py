@@ -41,6 +41,8 @@ def handler_state(runtime: Runtime, handler: str, accepted: t.Container[str]) ->
         accepts = runtime.evidence in accepted
         return State(_present(runtime, handler) if accepts else "unknown", None, after)
     after = _after_restart(runtime, handler, loaded=present)
+    if present and handler in runtime.denied:
+        return State("unknown", None, after)
     if present:
         verdict = _present(runtime, handler)
         return State("unknown" if verdict == "ok" and runtime.evidence not in accepted else verdict, True, after)

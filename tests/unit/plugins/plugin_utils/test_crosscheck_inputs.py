@@ -83,7 +83,7 @@ def test_only_what_is_missing_is_asked_of_the_cluster(cluster: Cluster) -> None:
     found = gather({"runtime_classes": [], "host": "h", "api_key": None, "api_timeout": 5.0, "api_page_size": 7})
     assert names(found.nodes) == ["cluster"]
     assert found.workloads is None
-    assert cluster.asked == [{"auth": {"host": "h"}, "classes": False, "nodes": True, "workloads": False, "timeout": 5.0, "page_size": 7}]
+    assert cluster.asked == [{"auth": {"host": "h"}, "classes": False, "nodes": True, "workloads": False, "events": False, "timeout": 5.0, "page_size": 7}]
     gather({"runtime_classes": [], "nodes": [], "read_workloads": True})
     assert cluster.asked[1]["workloads"] is True
 

@@ -19,7 +19,6 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.resourc
     amount_of,
     counted,
     occupies,
-    overhead_of,
     pod_requests,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
@@ -149,12 +148,6 @@ def test_what_the_scheduler_counts() -> None:
 )
 def test_which_node_a_pod_occupies(pod: dict[str, t.Any], node: str | None) -> None:
     assert occupies(pod, "pod p") == node
-
-
-def test_overhead_of_a_class_of_each_version() -> None:
-    fixed = {"overhead": {"podFixed": {"cpu": "250m"}}}
-    assert texts(overhead_of(fixed, "x")) == texts(overhead_of({"apiVersion": "node.k8s.io/v1alpha1", "spec": fixed}, "x")) == {"cpu": "250m"}
-    assert overhead_of({"handler": "h"}, "x") == overhead_of({"overhead": {}}, "x") == {}
 
 
 @pytest.mark.parametrize(
