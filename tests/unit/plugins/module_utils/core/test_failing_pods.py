@@ -28,7 +28,10 @@ NOT_INSTALLED = (
     HEAD + 'failed to start sandbox "4f": failed to create containerd task: failed to start shim: failed to resolve runtime path: runtime'
     ' "io.containerd.kata.v2" binary not installed "containerd-shim-kata-v2": file does not exist'
 )
-NO_BINARY = HEAD + "unable to retrieve OCI runtime error (open /run/log.json: no such file or directory): fork/exec /usr/bin/nvidia-container-runtime: no such file or directory"
+NO_BINARY = (
+    HEAD + "unable to retrieve OCI runtime error (open /run/log.json: no such file or directory): fork/exec"
+    " /usr/bin/nvidia-container-runtime: no such file or directory"
+)
 
 
 def event(message: str, reason: str = "FailedCreatePodSandBox", kind: str = "Pod", name: str = "p", **more: t.Any) -> Data:
