@@ -76,9 +76,11 @@ class ControlPlane:
         bind_address: str = LOOPBACK,
         users: t.Sequence[str] = (),
         arguments: t.Sequence[str] = (),
+        feature_gates: t.Sequence[str] = (),
     ) -> None:
         """programs: of "scheduler" and "controller-manager". bind_address: where the API server listens; its certificate names this
-        address and loopback. users: further users without any right, known by a token. arguments: further ones of kube-apiserver."""
+        address and loopback. users: further users without any right, known by a token. arguments: further ones of kube-apiserver.
+        feature_gates: NAME=true or NAME=false, for every program of Kubernetes."""
         unknown = set(programs) - set(_PROGRAMS)
         if unknown:
             raise ControlPlaneError(f"no such program of a control plane: {', '.join(sorted(unknown))} (known: {', '.join(_PROGRAMS)})")
@@ -86,6 +88,7 @@ class ControlPlane:
         self.programs = list(programs)
         self._bind_address = bind_address
         self._arguments = list(arguments)
+        self._gates = [f"--feature-gates={','.join(feature_gates)}"] if feature_gates else []
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.tokens = {name: secrets.token_hex(16) for name in (ADMIN, *users)}
         self.directory = pathlib.Path()
@@ -267,6 +270,7 @@ class ControlPlane:
             f"--audit-policy-file={policy}",
             f"--audit-log-path={self.directory / 'audit.log'}",
             "--audit-log-mode=blocking",
+            *self._gates,
             *self._arguments,
         )
         self._wait("kube-apiserver", lambda: self.request("GET", "/api/v1/namespaces/default"))
@@ -294,6 +298,7 @@ class ControlPlane:
             "--leader-elect=false",
             "--kube-api-qps=500",
             "--kube-api-burst=1000",
+            *self._gates,
             *arguments,
         )
         context = ssl._create_unverified_context()  # its certificate is its own

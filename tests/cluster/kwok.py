@@ -16,6 +16,7 @@ from tests.cluster.waiting import wait_until
 
 _MANAGED = {"kwok.x-k8s.io/node": "fake"}
 _ALLOCATABLE = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+_UNKNOWN = ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "kubeletVersion", "kubeProxyVersion")
 _LEASE_SECONDS = 40
 
 _NODE_STATUS = """
@@ -88,8 +89,8 @@ class Kwok:
     def add_nodes(self, nodes: t.Sequence[dict[str, t.Any]], wait: float = 60) -> None:
         """Make Nodes and wait until each is Ready and pods can be bound to it.
 
-        Each is name, and as needed labels, taints, allocatable (over a default of 8 CPUs) and runtimeHandlers (names, or entries of
-        Node.status.runtimeHandlers). Raises ControlPlaneError when one is not Ready after `wait` seconds.
+        Each is name, and as needed labels, taints, allocatable (over a default of 8 CPUs), unschedulable and runtimeHandlers
+        (names, or entries of Node.status.runtimeHandlers). Raises ControlPlaneError when one is not Ready after `wait` seconds.
         """
         self._cluster.create([node_object(entry, annotations=_MANAGED) for entry in nodes])
         names = {entry["name"] for entry in nodes}
@@ -105,12 +106,17 @@ class Kwok:
 
 def node_object(entry: t.Mapping[str, t.Any], annotations: t.Mapping[str, str] | None = None) -> dict[str, t.Any]:
     """The Node of an entry of add_nodes()."""
-    unknown = set(entry) - {"name", "labels", "taints", "allocatable", "runtimeHandlers"}
+    unknown = set(entry) - {"name", "labels", "taints", "allocatable", "runtimeHandlers", "unschedulable"}
     if unknown:
         raise ControlPlaneError(f"a node of the test bed has no {', '.join(sorted(unknown))}")
     name, room = entry["name"], {**_ALLOCATABLE, **entry.get("allocatable", {})}
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **entry.get("labels", {})}
-    status: dict[str, t.Any] = {"allocatable": room, "capacity": room, "addresses": [{"type": "Hostname", "address": name}]}
+    status: dict[str, t.Any] = {
+        "allocatable": room,
+        "capacity": room,
+        "addresses": [{"type": "Hostname", "address": name}],
+        "nodeInfo": {**dict.fromkeys(_UNKNOWN, ""), "operatingSystem": "linux", "architecture": "amd64", "containerRuntimeVersion": "containerd://2.1.9"},
+    }
     if "runtimeHandlers" in entry:
         handlers = entry["runtimeHandlers"]
         status["runtimeHandlers"] = [{"name": handler} if isinstance(handler, str) else handler for handler in handlers]
@@ -118,7 +124,7 @@ def node_object(entry: t.Mapping[str, t.Any], annotations: t.Mapping[str, str] |
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels, "annotations": dict(annotations or {})},
-        "spec": {"taints": list(entry.get("taints", []))},
+        "spec": {"taints": list(entry.get("taints", [])), "unschedulable": bool(entry.get("unschedulable"))},
         "status": status,
     }
 

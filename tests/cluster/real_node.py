@@ -18,7 +18,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 import typing as t
 
 from tests.cluster.control_plane import LOOPBACK, ControlPlane, free_ports
@@ -48,13 +47,14 @@ _KUBELET_CONFIG, _KUBECONFIG, _CNI = "/var/lib/kubelet/config.yaml", "/etc/kuber
 _LOOPBACK_NETWORK = {"cniVersion": "1.0.0", "name": "loopback", "plugins": [{"type": "loopback"}]}
 # A release line without a package of Debian's has its own daemon; ctr and the shim are this package's.
 _PACKAGED = "containerd-2.1"
-_CGROUPS = pathlib.Path("/sys/fs/cgroup")
+_CGROUPS, _GROUP = pathlib.Path("/sys/fs/cgroup"), "runtime-gate-node"
 
 
-def containerd_config(line: str, runtimes: t.Mapping[str, str] | None = None, default: str = "runc", top: str = "") -> str:
-    """A configuration with which containerd of a line runs pods here: handler -> runtime_type, and what this machine asks for.
+def containerd_config(line: str, runtimes: t.Mapping[str, t.Mapping[str, t.Any]] | None = None, default: str = "runc", top: str = "") -> str:
+    """A configuration with which containerd of a line runs pods here: the given handlers, and what this machine asks for.
 
-    It may not lower oom_score_adj, and has no overlay on overlay. top: text between the version and the tables, such as imports.
+    It may not lower oom_score_adj, and has no overlay on overlay. runtimes: handler -> keys of its table (runtime_type is filled in,
+    options is a table of strings). top: text between the version and the tables, such as imports.
     """
     old = line.startswith("1.")
     section = "io.containerd.grpc.v1.cri" if old else "io.containerd.cri.v1.runtime"
@@ -67,9 +67,16 @@ def containerd_config(line: str, runtimes: t.Mapping[str, str] | None = None, de
         parts += [f'[plugins."{images}"]', 'snapshotter = "native"', f'[plugins."{images}".pinned_images]', f'sandbox = "{IMAGE}"']
         parts += [f'[plugins."{section}".containerd]']
     parts += [f'default_runtime_name = "{default}"']
-    for name, kind in (runtimes or {"runc": "io.containerd.runc.v2", "mine": "io.containerd.runc.v2"}).items():
-        parts += [f'[plugins."{section}".containerd.runtimes.{name}]', f'runtime_type = "{kind}"']
+    for name, keys in ({"runc": {}, "mine": {}} if runtimes is None else runtimes).items():
+        parts += _runtime(f'plugins."{section}".containerd.runtimes.{name}', {"runtime_type": "io.containerd.runc.v2", **keys})
     return "\n".join(parts) + "\n"
+
+
+def _runtime(table: str, keys: t.Mapping[str, t.Any]) -> list[str]:
+    lines = [f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items() if key != "options")]
+    if "options" in keys:
+        lines += [f"[{table}.options]", *(f"{key} = {json.dumps(value)}" for key, value in keys["options"].items())]
+    return lines
 
 
 class _Host(ContainerdHost):
@@ -140,12 +147,13 @@ class RealNode:
         self._cluster = cluster
         self._labels = dict(labels or {})
         self._config = containerd_config(line) if config is None else config
-        self._group = f"runtime-gate-{os.getpid()}-{name}"
+        self._group = f"{_GROUP}-{os.getpid()}-{name}"
         self._kubelet: subprocess.Popen[bytes] | None = None
         self.containerd: ContainerdHost
 
     def __enter__(self) -> RealNode:
         self.directory.mkdir(parents=True, exist_ok=True)
+        _sweep()
         self.containerd = _Host(self.line, name=self.name)
         try:
             self._install()
@@ -164,11 +172,13 @@ class RealNode:
             self._cluster.request("DELETE", f"/api/v1/nodes/{self.name}")
         self.stop_kubelet()
         self.containerd.close()
-        self._remove_groups()
+        # The kernel empties the control groups of the pods a moment after the last process.
+        wait_until(lambda: not _remove_groups(self._group), 10)
 
     def _install(self) -> None:
         host = self.containerd
-        package = tool(_PACKAGED if (tool(f"containerd-{self.line}").parent / "ctr").exists() is False else f"containerd-{self.line}").parent
+        package = tool(f"containerd-{self.line}").parent
+        package = package if (package / "ctr").exists() else tool(_PACKAGED).parent
         for program in ("ctr", "containerd-shim-runc-v2"):
             host.install(package / program, f"/usr/bin/{program}")
         host.install_script(RESTART, _RESTART_SCRIPT)
@@ -269,19 +279,30 @@ class RealNode:
             "runtime_gate_restart_command": [RESTART],
         }
 
-    # leaving nothing -------------------------------------------------------------------------------------------------------------
+    def containers(self) -> dict[str, int]:
+        """Id of each task of containerd (sandboxes and containers) -> its process, by the word of containerd's own client."""
+        done = self.containerd.run(["ctr", "-n", "k8s.io", "tasks", "ls"])
+        if done.returncode:
+            raise HostError(f"ctr tasks ls: {done.stderr}")
+        rows = [line.split() for line in done.stdout.splitlines()[1:]]
+        return {row[0]: int(row[1]) for row in rows if row[2] == "RUNNING"}
 
-    def _remove_groups(self) -> None:
-        """The control groups of the pods, in every hierarchy; the kernel empties them a moment after the last process."""
-        deadline = time.monotonic() + 10
-        while (left := list(_CGROUPS.glob(f"*/{self._group}"))) and time.monotonic() < deadline:
-            for top in left:
-                for group in sorted((path for path in top.rglob("*") if path.is_dir()), reverse=True):
-                    with contextlib.suppress(OSError):
-                        group.rmdir()
-                with contextlib.suppress(OSError):
-                    top.rmdir()
-            time.sleep(0.05)
+
+def _remove_groups(pattern: str) -> list[pathlib.Path]:
+    """Removes the groups of that name in every hierarchy, and says which are still in use."""
+    for top in _CGROUPS.glob(f"*/{pattern}"):
+        inner = [path for path in top.rglob("*") if path.is_dir()]
+        for group in [*sorted(inner, reverse=True), top]:
+            with contextlib.suppress(OSError):
+                group.rmdir()
+    return list(_CGROUPS.glob(f"*/{pattern}"))
+
+
+def _sweep() -> None:
+    """The groups of nodes whose test was killed: nobody else takes them away."""
+    for top in _CGROUPS.glob(f"*/{_GROUP}-*-*"):
+        if not pathlib.Path(f"/proc/{top.name.removeprefix(_GROUP).split('-')[1]}").exists():
+            _remove_groups(top.name)
 
 
 __all__ = ("RESTART", "RealNode", "containerd_config")

@@ -1,0 +1,35 @@
+"""Options and counts of the tests of the cluster side."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+COUNTS: list[str] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """--lines and --combinations: how much of the tests runs."""
+    parser.addoption("--lines", default="1.7,2.1,2.4", help="release lines of containerd of the real nodes, separated by commas")
+    parser.addoption("--combinations", type=int, default=720, help="about how many combinations the prediction matrix has")
+
+
+@pytest.fixture(scope="session")
+def lines(pytestconfig: pytest.Config) -> list[str]:
+    """The release lines of the real nodes."""
+    return str(pytestconfig.getoption("--lines")).split(",")
+
+
+@pytest.fixture(scope="session")
+def tell() -> t.Callable[[str], None]:
+    """Says a line after the results."""
+    return COUNTS.append
+
+
+def pytest_terminal_summary(terminalreporter: t.Any) -> None:
+    """What was counted."""
+    if COUNTS:
+        terminalreporter.section("cluster tests: counts")
+        for line in COUNTS:
+            terminalreporter.write_line(line)
