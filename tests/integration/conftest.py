@@ -26,4 +26,4 @@ def pytest_terminal_summary(terminalreporter: t.Any) -> None:
     terminalreporter.write_line(f"{'':{width}}  " + "  ".join(f"{line:>4}" for line in lines))
     for situation in situations:
         words = [{True: "yes", False: "NO", None: "-"}[TABLE.get((line, situation))] for line in lines]
-        terminalreporter.write_line(f"{situation:{width}}  " + "  ".join(f"{word:>4}" for word in words))
+        terminalreporter.write_line(f"{situation:{width}}  " + "  ".join(f"{word:>{max(4, len(line))}}" for word, line in zip(words, lines, strict=True)))

@@ -1,6 +1,6 @@
-"""Runs the real module containerd_runtime_facts through the real ansible inside a test bed node.
+"""Runs the real modules of runtime facts through the real ansible inside a test bed node.
 
-What this proves: nothing by itself; test_real_daemons.py compares what comes back with the daemon's own answer.
+What this proves: nothing by itself; test_real_daemons.py and test_crio_real_daemons.py compare what comes back with the daemon's own answer.
 """
 
 from __future__ import annotations
@@ -10,13 +10,20 @@ import pathlib
 import sys
 import typing as t
 
-from tests.testbed.host import PATH, ContainerdHost, HostError
+from tests.testbed.host import PATH, HostError, RuntimeHost
 
 BIN = str(pathlib.Path(sys.executable).parent)
 
 
-def module_facts(host: ContainerdHost, arguments: str = "", python: str = sys.executable, path: str = PATH) -> dict[str, t.Any]:
-    """ansible_facts.containerd_runtime as `ansible localhost -c local` returns it in the node's namespaces.
+def module_facts(
+    host: RuntimeHost,
+    arguments: str = "",
+    python: str = sys.executable,
+    path: str = PATH,
+    module: str = "containerd_runtime_facts",
+    fact: str = "containerd_runtime",
+) -> dict[str, t.Any]:
+    """The fact of the module as `ansible localhost -c local` returns it in the node's namespaces.
 
     `python` is the interpreter of the node half, `path` the PATH that the module sees. Raises HostError when ansible fails.
     """
@@ -28,7 +35,7 @@ def module_facts(host: ContainerdHost, arguments: str = "", python: str = sys.ex
         "-e",
         f"ansible_python_interpreter={python}",
         "-m",
-        "kubenode.runtime_gate.containerd_runtime_facts",
+        f"kubenode.runtime_gate.{module}",
     ]
     environment = {
         "PATH": path,
@@ -42,4 +49,4 @@ def module_facts(host: ContainerdHost, arguments: str = "", python: str = sys.ex
     head, _arrow, body = done.stdout.partition(" => ")
     if done.returncode or "SUCCESS" not in head:
         raise HostError(f"ansible ended with {done.returncode}: {done.stdout[-2000:]} {done.stderr[-2000:]}")
-    return json.loads(body)["ansible_facts"]["containerd_runtime"]
+    return json.loads(body)["ansible_facts"][fact]

@@ -11,7 +11,7 @@ import pathlib
 import sys
 import typing as t
 
-from tests.testbed.host import ContainerdHost, HostError
+from tests.testbed.host import HostError, RuntimeHost
 
 _COLLECT = """
 import json, sys
@@ -29,9 +29,9 @@ def collections_root() -> str:
     raise HostError("the collection kubenode.runtime_gate is not on sys.path: run `make venv` and use .venv/bin/python")
 
 
-def collect(host: ContainerdHost, options: dict[str, t.Any] | None = None, python: str = sys.executable, env: dict[str, str] | None = None) -> dict[str, t.Any]:
+def collect(host: RuntimeHost, options: dict[str, t.Any] | None = None, python: str = sys.executable, env: dict[str, str] | None = None) -> dict[str, t.Any]:
     """The product's capture of the node. Raises HostError with what it printed when it ends with a traceback."""
-    text = json.dumps({"engine": "containerd", **(options or {})})
+    text = json.dumps({"engine": host.engine, **(options or {})})
     done = host.run([python, "-c", _COLLECT, collections_root()], input=text, timeout=120, env=env)
     if done.returncode:
         raise HostError(f"collect ended with {done.returncode}: {done.stderr[-3000:]}")

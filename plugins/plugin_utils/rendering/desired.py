@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import typing as t
 
@@ -26,11 +27,42 @@ _KEYS: t.Dict[str, t.Any] = {
     "sandboxer": str,
     "cgroup_writable": bool,
 }
+#: … and those that only CRI-O's table has. On a node of containerd they count for nothing.
+CRIO_KEYS: t.Dict[str, t.Any] = {
+    "runtime_root": str,
+    "runtime_config_path": str,
+    "allowed_annotations": list,
+    "default_annotations": dict,
+    "monitor_path": str,
+    "monitor_cgroup": str,
+    "monitor_env": list,
+    "monitor_exec_cgroup": str,
+    "container_min_memory": str,
+    "container_create_timeout": int,
+    "exec_cpu_affinity": str,
+    "inherit_default_runtime": bool,
+    "no_sync_log": bool,
+    "platform_runtime_paths": dict,
+    "runtime_pull_image": bool,
+    "seccomp_profile": str,
+    "stream_websockets": bool,
+}
 #: The order in which a table has them.
 _ORDER = [key for key in _KEYS if key != "options"] + ["sandbox_mode", "options"]
 #: Keys of a declared handler that do not go into its table.
-_OTHER_KEYS: t.Dict[str, t.Any] = {"preset": str, "state": str, "allow_absent_binary": bool}
-_KIND = {str: "a string", dict: "a dictionary", list: "a list of strings", bool: "true or false"}
+_OTHER_KEYS: t.Dict[str, t.Any] = {"preset": str, "state": str, "allow_absent_binary": bool, "runtime_class": (dict, bool)}
+_KIND: t.Dict[t.Any, str] = {
+    str: "a string",
+    dict: "a dictionary",
+    list: "a list of strings",
+    bool: "true or false",
+    int: "a whole number",
+    (dict, bool): "a dictionary or false",
+}
+
+#: CRI-O's own values of ``runtime_type``; the others are containerd's, and either is understood on a node of either.
+CRIO_TYPES = ("oci", "vm", "pod")
+_VM_SHIM = re.compile(r"containerd-shim-([A-Za-z0-9+-]+)-v2\Z")
 
 #: The API server takes only a DNS label for RuntimeClass.handler.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
@@ -152,8 +184,9 @@ def _handler(name: str, entry: t.Any, options: t.Mapping[str, t.Any]) -> Handler
         raise RuntimeGateError(
             "handlers.%s.preset: there is no preset %r%s; there are %s" % (name, preset, hint, ", ".join(sorted(PRESETS)))
         )
-    written = frozenset(key for key in given if key in _KEYS)
-    table = _with_preset(preset, {key: given[key] for key in _KEYS if key in given})
+    keys = [*_KEYS, *CRIO_KEYS]
+    written = frozenset(key for key in given if key in keys)
+    table = _with_preset(preset, {key: given[key] for key in keys if key in given})
     if state == "present":
         _check_table(name, table)
     allowed = bool(given.get("allow_absent_binary", options.get("allow_absent_binary")))
@@ -161,12 +194,13 @@ def _handler(name: str, entry: t.Any, options: t.Mapping[str, t.Any]) -> Handler
 
 
 def _check_value(name: str, key: str, value: t.Any) -> None:
-    kind = _KEYS.get(key) or _OTHER_KEYS.get(key)
+    kind = _KEYS.get(key) or CRIO_KEYS.get(key) or _OTHER_KEYS.get(key)
     if kind is None:
-        near = suggest.nearest(key, list(_KEYS) + list(_OTHER_KEYS))
+        near = suggest.nearest(key, [*_KEYS, *CRIO_KEYS, *_OTHER_KEYS])
         hint = " (did you mean %s?)" % near if near else ""
         raise RuntimeGateError("handlers.%s: there is no option %r%s" % (name, key, hint))
     good = isinstance(value, kind) and (kind is not list or all(isinstance(item, str) for item in value))
+    good = good and (kind is not int or not isinstance(value, bool))
     if not good:
         raise RuntimeGateError("handlers.%s.%s must be %s, not %r" % (name, key, _KIND[kind], value))
 
@@ -184,14 +218,18 @@ def _check_table(name: str, table: Table) -> None:
     runtime_type = table.get("runtime_type") or ""
     if not runtime_type:
         raise RuntimeGateError("handlers.%s needs a preset or a runtime_type, such as %s" % (name, RUNC_V2))
-    if not usability.shim_of(runtime_type) or ("/" in runtime_type and not runtime_type.startswith("/")):
+    if runtime_type in CRIO_TYPES:
+        if runtime_type != "oci" and not table.get("runtime_path"):
+            raise RuntimeGateError("handlers.%s.runtime_type: %s needs a runtime_path" % (name, runtime_type))
+    elif not usability.shim_of(runtime_type) or ("/" in runtime_type and not runtime_type.startswith("/")):
         raise RuntimeGateError(
-            "handlers.%s.runtime_type: %r is neither io.containerd.NAME.vN nor an absolute path" % (name, runtime_type)
+            "handlers.%s.runtime_type: %r is neither io.containerd.NAME.vN nor an absolute path nor one of oci, vm and pod"
+            % (name, runtime_type)
         )
-    for key in ("runtime_path", "base_runtime_spec"):
+    for key in ("runtime_path", "base_runtime_spec", "runtime_config_path", "monitor_path"):
         if table.get(key) and not table[key].startswith("/"):
             raise RuntimeGateError("handlers.%s.%s must be an absolute path, not %r" % (name, key, table[key]))
-    is_runc = runtime_type in usability.RUNC_TYPES
+    is_runc = runtime_type in (*usability.RUNC_TYPES, "oci")
     for key in table.get("options") or {}:
         _check_option(name, str(key), is_runc, runtime_type)
 
@@ -213,11 +251,35 @@ def _check_option(name: str, key: str, is_runc: bool, runtime_type: str) -> None
     raise RuntimeGateError("handlers.%s.options: containerd has no option %r%s" % (name, key, hint))
 
 
+def for_containerd(name: str, table: Table) -> Table:
+    """A table as containerd spells it: without what only CRI-O has, and a type of CRI-O's as the one that does the same.
+
+    :raises RuntimeGateError: containerd has none that does the same.
+    """
+    found = {key: value for key, value in table.items() if key not in CRIO_KEYS}
+    options = dict(found.get("options") or {})
+    if found["runtime_type"] == "pod":
+        raise RuntimeGateError("handlers.%s.runtime_type: pod is a type of CRI-O alone; containerd has none like it" % name)
+    if found["runtime_type"] == "oci":
+        found["runtime_type"] = RUNC_V2
+        options.update({"BinaryName": found.pop("runtime_path")} if found.get("runtime_path") else {})
+        options.update({"Root": table["runtime_root"]} if table.get("runtime_root") else {})
+    elif found["runtime_type"] == "vm":
+        shim = _VM_SHIM.match(posixpath.basename(found["runtime_path"]))
+        found["runtime_type"] = "io.containerd.%s.v2" % shim.group(1) if shim else found.pop("runtime_path")
+        options.update({"ConfigPath": table["runtime_config_path"]} if table.get("runtime_config_path") else {})
+    if options:
+        found["options"] = options
+    return found
+
+
 def executables(options: t.Mapping[str, t.Any]) -> t.List[str]:
     """Every executable that the declaration could need on any release line: what is to be looked up on the node."""
     found: t.Set[str] = set()
     for handler in parse(options).present:
         table = handler.table
+        if table["runtime_type"] != "pod":
+            table = for_containerd(handler.name, table)
         found.add(usability.shim_of(str(table["runtime_type"])))
         found.add(str(table.get("runtime_path") or ""))
         found.add(str((table.get("options") or {}).get("BinaryName") or ""))
@@ -241,7 +303,7 @@ def rendered(handler: Handler, rules: LineRules, circumstances: Circumstances) -
 
     :raises RuntimeGateError: the line lacks an option that was written, or the handler could not run.
     """
-    table = dict(handler.table)
+    table = for_containerd(handler.name, handler.table)
     _fit_runtime_path(handler, table, rules)
     if "sandboxer" in table and "sandboxer" not in rules.handler_keys and "sandbox_mode" in rules.handler_keys:
         table["sandbox_mode"] = table.pop("sandboxer")
@@ -306,6 +368,8 @@ def _check_binaries(handler: Handler, table: Table, rules: LineRules, circumstan
 
 
 __all__ = (
+    "CRIO_KEYS",
+    "CRIO_TYPES",
     "Circumstances",
     "Desired",
     "Handler",
@@ -313,6 +377,7 @@ __all__ = (
     "RUNC_OPTIONS",
     "SHIM_OPTIONS",
     "executables",
+    "for_containerd",
     "parse",
     "rendered",
 )
