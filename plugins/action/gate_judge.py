@@ -16,6 +16,8 @@ import typing as t
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import ignoring
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.publication import parse_taint, publication_of
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_cluster, gate_record
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
@@ -35,6 +37,7 @@ ARGUMENTS = {
     "pending": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
     "pending_handlers": {"type": "list", "elements": "str", "default": []},
     "report_path": {"type": "path", "default": ""},
+    "startup_taint": {"type": "str", "default": ""},
 }
 
 
@@ -55,6 +58,8 @@ class ActionModule(ActionBase):
         cluster: t.Optional[t.Dict[str, t.Any]] = None
         key = ""
         try:
+            # A node that waits for the gate behind this taint is to be judged as if it were gone, or the gate would see no pod to judge for.
+            arguments["policy"] = ignoring(arguments["policy"], (parse_taint(arguments["startup_taint"]) or {}).get("key", ""))
             key = gate_cluster.key_of(arguments)
             cluster = gate_cluster.read(store, arguments, self._kubectl)
             record = gate_record.judge_host(host, arguments["runtime"], cluster, _options(arguments))
@@ -62,11 +67,13 @@ class ActionModule(ActionBase):
         except RuntimeGateError as error:
             record = gate_record.broken_record(host, str(error), bool(arguments["runtime"].get("unreachable")))
         this_round.put(record)
+        pending = arguments["pending_handlers"] if arguments["pending"] == "report" else []
         result.update(
             changed=False,
             fails=record["fails"],
             message=gate_record.host_message(record) if record["fails"] else "",
             verdicts=record["verdicts"],
+            publication=publication_of(record, arguments["policy"], pending),
             round=this_round.number,
             batch=this_round.batch_id,
             cluster_key=key,

@@ -20,6 +20,8 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.gate_round import GateRound
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import run_store
 
+ARGUMENTS = {"judged": {"type": "dict", "required": True}, "cordon": {"type": "str", "default": ""}}
+
 
 class ActionModule(ActionBase):
     """A judgement that is not there, or that does not say whether the host fails, fails it too."""
@@ -31,13 +33,14 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         result = super().run(tmp, task_vars)
-        _validation, arguments = self.validate_argument_spec(argument_spec={"judged": {"type": "dict", "required": True}})
+        _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
         judged = arguments["judged"]
         result["changed"] = False
         if judged.get("fails") is False:
             result["msg"] = "every handler that pods can ask this node for is loaded"
         else:
             result.update(failed=True, msg=judged.get("message") or judged.get("msg") or "this host was not judged")
+            result["msg"] += " " + arguments["cordon"] if arguments["cordon"] else ""
         try:
             self._close_unfinished(judged, task_vars or {}, result)
         except RuntimeGateError as error:

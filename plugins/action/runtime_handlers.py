@@ -16,9 +16,19 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.handlers_opt
     REQUEST_KEY,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import handlers_flow
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.node_guard import NodeGuard
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.node_half import NodeHalfFailed, run_module
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.node_maintenance import DRAIN_OPTIONS
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import run_store
 
 MODULE = "kubenode.runtime_gate.runtime_handlers"
+#: The two that the node half never sees have options of their own.
+ARGUMENTS = dict(
+    HANDLERS_OPTIONS,
+    cluster=CLUSTER_OPTION,
+    drain_options=dict(HANDLERS_OPTIONS["drain_options"], options=DRAIN_OPTIONS),
+)
 
 
 class ActionModule(ActionBase):
@@ -32,7 +42,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         task_vars = task_vars or {}
-        _validation, options = self.validate_argument_spec(argument_spec=HANDLERS_OPTIONS)
+        _validation, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
         warnings: t.Dict[str, t.Any] = {}
 
         def call(request: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
@@ -42,16 +52,27 @@ class ActionModule(ActionBase):
             return answer
 
         alone = len(task_vars.get("ansible_play_batch") or [None]) == 1
+        check = bool(self._task.check_mode)
+        guard: t.Optional[NodeGuard] = None
         try:
-            answer = handlers_flow.change(call, options, bool(self._task.check_mode), alone)
+            if options["cordon"] or options["drain"]:
+                guard = NodeGuard(options, task_vars["inventory_hostname"], check, run_store())
+            answer = handlers_flow.change(call, options, check, alone, guard)
+            if guard:
+                guard.settle(answer)
         except handlers_flow.Refused as error:
             return dict(result, failed=True, changed=False, msg=str(error), **error.details)
         except RuntimeGateError as error:
-            return dict(result, failed=True, changed=False, msg=str(error))
+            return dict(result, failed=True, changed=False, msg=_told(str(error), guard))
         except NodeHalfFailed as error:
-            return dict(result, **error.result)
+            return dict(result, **dict(error.result, msg=_told(str(error.result.get("msg", "")), guard)))
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
         if not self._task.diff:
             del answer["diff"]
         return dict(result, **warnings, **answer)
+
+
+def _told(message: str, guard: t.Optional[NodeGuard]) -> str:
+    """The message, and what becomes of a Node that had been cordoned: what state its runtime is in is not known."""
+    return "%s %s" % (message, guard.keep(message)) if guard and guard.taken else message

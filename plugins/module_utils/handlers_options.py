@@ -31,4 +31,12 @@ HANDLERS_OPTIONS: t.Dict[str, t.Dict[str, t.Any]] = dict(
     probe={"type": "str", "choices": ["none", "sandbox"], "default": "none"},
     backups={"type": "int", "default": 5},
     target_version={"type": "str"},
+    cordon={"type": "bool", "default": False},
+    drain={"type": "bool", "default": False},
+    drain_grace={"type": "int"},
+    drain_timeout={"type": "float", "default": 300.0},
+    drain_options={"type": "dict", "default": {}},
+    cluster={"type": "dict", "default": {}},
+    node_name={"type": "str"},
+    prefix={"type": "str", "default": "runtime-gate.kubenode.io"},
 )

@@ -82,6 +82,12 @@ options:
     description: Where the report is written on the controller, as JSON. Empty, none is written.
     type: path
     default: ""
+  startup_taint:
+    description:
+      - The taint, as C(KEY:EFFECT) or C(KEY=VALUE:EFFECT), with which nodes register until they have passed. Taints of its key exclude
+        no class from the judgement.
+    type: str
+    default: ""
 seealso:
   - module: kubenode.runtime_gate.runtimeclass_crosscheck
 """
@@ -110,6 +116,44 @@ verdicts:
   returned: always
   type: list
   elements: dict
+publication:
+  description: What is known of the node in the words of M(kubenode.runtime_gate.node_publish), which writes it where that is asked for.
+  returned: always
+  type: dict
+  contains:
+    node:
+      description: The name of the Node, null where it is not known.
+      returned: always
+      type: str
+    registered:
+      description: Whether the cluster has that Node.
+      returned: always
+      type: bool
+    conflict:
+      description: Why another Node may be meant, or null.
+      returned: always
+      type: str
+    handlers:
+      description: The handlers that are loaded and can run.
+      returned: always
+      type: list
+      elements: str
+    status:
+      description: The status of the condition, V(True), V(False) or V(Unknown).
+      returned: always
+      type: str
+    reason:
+      description: Why, in one word.
+      returned: always
+      type: str
+    message:
+      description: Why, in a sentence.
+      returned: always
+      type: str
+    passed:
+      description: Whether the node may take work.
+      returned: always
+      type: bool
 round:
   description: How often this host had passed through the gate before, in this play.
   returned: always

@@ -22,6 +22,10 @@ options:
     description: The registered result of M(kubenode.runtime_gate.gate_judge). A host without one fails.
     type: dict
     required: true
+  cordon:
+    description: What became of the Node's cordon, for the message of a host that fails.
+    type: str
+    default: ""
 seealso:
   - module: kubenode.runtime_gate.gate_judge
 """

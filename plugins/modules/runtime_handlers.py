@@ -116,6 +116,45 @@ options:
   target_version:
     description: The release of containerd that will be installed, for a node that has none yet.
     type: str
+  cordon:
+    description:
+      - Cordon the host's Node before the runtime is restarted, and only then. A node that is as declared is left alone.
+      - Role P(kubenode.runtime_gate.gate#role) gives it back when it has passed. A Node whose change was taken back, and whose old
+        state was proved, is given back at once; any other stays cordoned, with the reason in an annotation. After O(remove) the proof
+        is enough.
+      - A Node that was cordoned before stays cordoned.
+    type: bool
+    default: false
+  drain:
+    description: Drain the Node too, before the runtime is restarted. It includes O(cordon).
+    type: bool
+    default: false
+  drain_grace:
+    description: Seconds that each evicted pod has to end. Without it, the pod's own.
+    type: int
+  drain_timeout:
+    description: Seconds for the whole drain. When they are over, the Node is given back and nothing is changed on it.
+    type: float
+    default: 300.0
+  drain_options:
+    description:
+      - By the names of M(kubernetes.core.k8s_drain#module), C(force), C(ignore_daemonsets) (V(true) here), C(delete_emptydir_data),
+        C(disable_eviction), C(wait_sleep) and C(pod_selectors).
+    type: dict
+    default: {}
+  cluster:
+    description:
+      - How the API server is reached for O(cordon) and O(drain), from the controller. The connection options of
+        M(kubenode.runtime_gate.runtimeclass_crosscheck), which are those of C(kubernetes.core).
+    type: dict
+    default: {}
+  node_name:
+    description: The name of this host's Node, where nothing on the host tells it.
+    type: str
+  prefix:
+    description: The prefix of the annotation that marks a cordon as ours.
+    type: str
+    default: runtime-gate.kubenode.io
 seealso:
   - module: kubenode.runtime_gate.containerd_runtime_facts
   - module: kubenode.runtime_gate.runtimeclass_crosscheck
@@ -176,6 +215,22 @@ rolled_back:
   returned: success, or failure after the change began
   type: bool
   sample: false
+proved:
+  description: The daemon itself has answered, after the change or after the way back, that it has what it must have.
+  returned: success, or failure after the change began
+  type: bool
+  sample: true
+cordoned:
+  description: With O(cordon), whether the Node is cordoned by this collection for the restart; in check mode, whether it would be.
+  returned: success, or failure after the change began
+  type: bool
+  sample: false
+evicted:
+  description: With O(drain), the pods that were evicted; in check mode, those that would be.
+  returned: success, or failure after the change began
+  type: list
+  elements: str
+  sample: []
 handlers:
   description: Names of the handlers that are loaded, as the daemon says after the change; in check mode, as it says now.
   returned: success, or failure after the change began

@@ -42,20 +42,35 @@ class Refused(RuntimeGateError):
         self.details = details
 
 
-def change(call: Call, options: t.Mapping[str, t.Any], check: bool, alone: bool) -> Table:
+class Guard(t.Protocol):
+    """What is to happen in the cluster before the runtime is restarted; node_guard.NodeGuard."""
+
+    def know(self, identity: t.Mapping[str, t.Any]) -> None:
+        """How the host can be told among the Nodes."""
+
+    def before_restart(self) -> Table:
+        """Called when everything is proved and a restart is going to happen (check: would). Returns keys for the result.
+
+        :raises RuntimeGateError: the runtime must not be restarted.
+        """
+
+
+def change(call: Call, options: t.Mapping[str, t.Any], check: bool, alone: bool, guard: t.Optional[Guard] = None) -> Table:
     """Bring a node to the declaration, or (``check``) say what that would do.
 
     :param options: those of module ``runtime_handlers``.
     :param alone: no other host of the play is changed at the same time.
+    :param guard: asked before a restart; None: nobody is.
     :returns: the module's result. ``failed`` is set where the node was changed and changed back.
     :raises RuntimeGateError: nothing was changed; where it is :class:`Refused`, it tells more.
     """
-    return _Flow(call, options, check, alone).run()
+    return _Flow(call, options, check, alone, guard).run()
 
 
 class _Flow:
-    def __init__(self, call: Call, options: t.Mapping[str, t.Any], check: bool, alone: bool) -> None:
+    def __init__(self, call: Call, options: t.Mapping[str, t.Any], check: bool, alone: bool, guard: t.Optional[Guard]) -> None:
         self._call = call
+        self._guard = guard
         self._options = options
         self._check = check
         self._alone = alone
@@ -71,6 +86,8 @@ class _Flow:
         recovered = self._collect(executables)
         self._facts = interpret(self._capture)
         self._refuse_unclear_node()
+        if self._guard:
+            self._guard.know(self._facts.get("identity") or {})
         self._plan = make_plan(self._capture, self._facts, self._options)
         self._notes += list(self._plan.get("notes") or []) + list(self._plan.get("conflicts") or [])
         result = self._result()
@@ -79,6 +96,8 @@ class _Flow:
             return self._probed(result)
         self._refuse_what_needs_consent()
         self._prove(result)
+        if self._guard and self._will_restart():
+            result.update(self._guard.before_restart())
         result["changed"] = True
         return result if self._check else self._apply(result)
 
@@ -170,6 +189,7 @@ class _Flow:
             restarted=answer["restarted"],
             restart_pending=answer["restart_pending"],
             rolled_back=answer["state"] == "rolled_back",
+            proved=answer["handlers"] is not None,
             backup=answer["backup"],
             probe=answer["probe"],
             reasons=answer["reasons"],
@@ -204,6 +224,9 @@ class _Flow:
             "restarted": False,
             "restart_pending": bool(plan["restart_needed"]),
             "rolled_back": False,
+            "proved": False,
+            "cordoned": False,
+            "evicted": [],
             "handlers": sorted(loaded["handlers"]),
             "default_handler": loaded["default_handler"],
             "pending_handlers": [],

@@ -171,8 +171,6 @@ def test_refusals_of_the_playbook() -> None:
         first = node.checksums()
         run = node.playbook("site", TWO)
         assert run.status == 2 and "CRI is switched off by disabled_plugins" in run.text and "repair: true mends it" in run.text
-        drained = node.playbook("site", {**TWO, "runtime_gate_drain": True})
-        assert drained.status == 2 and "cordon and drain are not built yet" in drained.text
         recorded = node.playbook("site", {**TWO, "runtime_gate_captures": "/run/captures"})
         assert recorded.status == 2 and "recordings can be judged, not written" in recorded.text
         assert node.checksums() == first and node.product.ask()["state"] == "unimplemented"

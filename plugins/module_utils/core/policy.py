@@ -88,6 +88,14 @@ def require_existing(policy: Policy, existing: t.Collection[str]) -> None:
             )
 
 
+def ignoring(raw: t.Any, key: str) -> t.Any:
+    """The policy, which also ignores taints of this key. It is what the operator wrote, checked or not."""
+    if not key or not isinstance(raw, (t.Mapping, type(None))):
+        return raw
+    ignored = (raw or {}).get("ignore_taints", list(LIFECYCLE_TAINTS))
+    return {**(raw or {}), "ignore_taints": [*ignored, key]} if isinstance(ignored, (list, tuple)) and key not in ignored else raw
+
+
 def needs_workloads(raw: t.Any) -> bool:
     """Whether this policy can only be judged with the cluster's pods and workload templates at hand."""
     return parse_policy(raw).unscoped == "referenced"
