@@ -71,9 +71,18 @@ def judge_section(section: Section, wanted: Wanted, who: str, with_options: bool
         elif not comparison.holds(table, handlers[name], with_options):
             keys = comparison.differing(table, handlers[name], with_options)
             reasons.append("%s would load handler %s with another %s" % (who, name, ", ".join(keys)))
-    for name in sorted(set(wanted.keep) - set(wanted.absent) - set(handlers)):
+    return reasons + judge_names(section, wanted, who)
+
+
+def judge_names(section: t.Any, wanted: Wanted, who: str) -> t.List[str]:
+    """What one witness, of either engine, lacks of what is loaded now, and has of what must go.
+
+    :param section: has ``handlers`` and ``default``.
+    """
+    reasons = []
+    for name in sorted(set(wanted.keep) - set(wanted.absent) - set(section.handlers)):
         reasons.append("%s would lose handler %s, which is loaded now and not declared absent" % (who, name))
-    for name in sorted(set(wanted.absent) & set(handlers)):
+    for name in sorted(set(wanted.absent) & set(section.handlers)):
         reasons.append("%s would still load handler %s" % (who, name))
     default = wanted.default or (None if wanted.present_default in wanted.absent else wanted.present_default)
     if default and section.default != default:

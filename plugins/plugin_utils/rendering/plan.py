@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import (
-    blast_radius,
     comparison,
     cri_section,
     usability,
@@ -22,7 +20,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release
     rules_for,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets import PLACEHOLDER, Masker
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets import Masker
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import desired as declaration
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import (
     marks,
@@ -32,10 +30,10 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering im
     render,
     repair,
 )
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import writes as writing
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.changes import (
     LoadedState,
     loaded_diff,
-    state_text,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.stage import Stage, Texts, real_path
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.toml_text import value_text
@@ -454,7 +452,7 @@ class _Planner:
         settled = self._settled(changes)
         writes, commit = self._writes({path: text for path, text in settled.items() if not self.place.renders(path)})
         restart = self._restart_needed(bool(writes), before, after)
-        default_changes, reach = self._blast_radius(before, after) if writes or restart else (False, "")
+        default_changes, reach = writing.reach_of_default(before, after, self._tells_options()) if writes or restart else (False, "")
         variables = self.place.say(wanted)
         return {
             "writes": writes,
@@ -470,7 +468,7 @@ class _Planner:
             "restart_command": self.options.get("restart_command"),
             "changes": {
                 "loaded": loaded_diff(before, after, self._tells_options()),
-                "diff": self._diffs(writes, before, after),
+                "diff": writing.diffs(writes, self.now.texts, self.links, before, after),
             },
             "notes": self.notes + self.place.notes,
             "conflicts": self._conflicts(stage),
@@ -546,26 +544,7 @@ class _Planner:
         return writes, real_path(switch, self.links)
 
     def _write(self, path: str, text: t.Optional[str]) -> Table:
-        now = self.now.text(path)
-        digest = (self.node.get("sha256") or {}).get(path)
-        if digest is None and now is not None:
-            if PLACEHOLDER.search(now):
-                raise RuntimeGateError("%s holds masked values, and its checksum was not collected: collect the node again" % path)
-            digest = hashlib.sha256(now.encode("utf-8", "surrogateescape")).hexdigest()
-        mode = "0644" if now is None else None
-        return {"path": real_path(path, self.links), "text": text, "sha256": digest, "mode": mode}
-
-    def _diffs(self, writes: t.List[Table], before: LoadedState, after: LoadedState) -> t.List[Table]:
-        diffs = []
-        if before != after:
-            loaded = {"before": state_text(before), "after": state_text(after)}
-            diffs.append(dict(loaded, before_header="loaded now", after_header="loaded after the restart"))
-        texts = {real_path(path, self.links): text for path, text in self.now.texts.items()}
-        for write in writes:
-            path = write["path"]
-            text = {"before": texts.get(path) or "", "after": Masker().toml(write["text"] or "")}
-            diffs.append(dict(text, before_header=path, after_header=path))
-        return diffs
+        return writing.write(self.node, path, self.now.text(path), text)
 
     def _restart_needed(self, writes: bool, before: LoadedState, after: LoadedState) -> bool:
         situation = self.now.situation
@@ -586,23 +565,6 @@ class _Planner:
                 return True
         gone = any(name in loaded.handlers for name in self.desired.absent)
         return gone or self.removing or bool(self.desired.default and loaded.default != self.desired.default)
-
-    def _blast_radius(self, before: LoadedState, after: LoadedState) -> t.Tuple[bool, str]:
-        old, new = before.default, after.default
-        if old is None or new is None:
-            return False, ""
-        keys = comparison.differing(before.handlers.get(old) or {}, after.handlers.get(new) or {}, self._tells_options())
-        if old == new and not keys:
-            return False, ""
-        what = "the default handler changes from %s to %s" % (old, new)
-        if old == new:
-            what = "the default handler %s itself changes (%s)" % (new, ", ".join(keys))
-        plain = blast_radius.is_plain(new, after.handlers.get(new) or {})
-        kind = "" if plain else " %s is no ordinary OCI runtime: system pods (CNI, proxy, CSI) run in it too." % new
-        return True, (
-            "%s. It reaches every pod on this node that names no RuntimeClass, from its next start on.%s "
-            "Set runtime_gate_accept_blast_radius: true to go on." % (what, kind)
-        )
 
     def _conflicts(self, stage: Stage) -> t.List[str]:
         """Files of other tools that declare a handler of ours too, and who wins."""
