@@ -83,7 +83,8 @@ class Writer:
         """Delete exactly this object: not one that has changed since it was read. Gone already is deleted. Raises Refused."""
         metadata = live["metadata"]
         only = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": only}
+        # With a body, its dryRun counts and the query's does not.
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": only, **({"dryRun": ["All"]} if dry_run else {})}
         answer = self._call("DELETE", "%s/%s" % (path, metadata["name"]), _dry(dry_run), body, _JSON)
         if answer.status != 404:
             self._object(answer, "delete", path, metadata["name"])
