@@ -35,17 +35,19 @@ DUMP_STDERR = "config-dump.stderr"
 DUMP_RC = "config-dump.rc"
 STATUS_CONFIG = "status-config.toml"
 INFO = "crictl-info.json"
-_PARTS = (NODE, ROOTFS, DUMP, DUMP_STDERR, DUMP_RC, STATUS_CONFIG, INFO)
+#: CRI-O's answer to a sandbox with a handler that cannot exist.
+PROBE = "probe.txt"
+_PARTS = (NODE, ROOTFS, DUMP, DUMP_STDERR, DUMP_RC, STATUS_CONFIG, INFO, PROBE)
 
 _TEXT_KEYS = (
     "name engine version version_output config_path config_dir cmdline endpoint daemon_started daemon_reloaded cri_error "
     "crictl collected_at collector cri_state next_version next_version_output next_config_path daemon_exe daemon_path "
-    "daemon_cwd hostname boot_id machine_id os arch distribution"
+    "daemon_cwd hostname boot_id machine_id os arch distribution next_cmdline reload_evidence"
 ).split()
-_MAPPING_KEYS = "binaries files not_utf8 unreadable withheld links sha256 kubelet unit".split()
-_LIST_KEYS = "directories absent truncated runtimes undecided problems".split()
+_MAPPING_KEYS = "binaries files not_utf8 unreadable withheld links sha256 kubelet unit environment next_environment".split()
+_LIST_KEYS = "directories absent truncated runtimes undecided problems not_executable".split()
 _PLACEHOLDER = "__RUNTIME_GATE_MASKED_"
-_COMMAND_LINES = ("cmdline", "exec_start")
+_COMMAND_LINES = ("cmdline", "next_cmdline", "exec_start")
 
 
 class _NodeLoader(yaml.SafeLoader):
@@ -87,6 +89,7 @@ def read_capture(path: str) -> t.Dict[str, t.Any]:
     info = _info(path, data, masker)
     dump = _dump(path, data, node, masker)
     status_config = _toml(data, STATUS_CONFIG, node, masker)
+    probe = _text(path, data, PROBE)
     return {
         "format": FORMAT,
         "node": _masked_node(node, masker),
@@ -94,6 +97,7 @@ def read_capture(path: str) -> t.Dict[str, t.Any]:
         "dump": dump,
         "status_config": status_config,
         "info": info,
+        "probe": masker.text(probe) if probe is not None else None,
     }
 
 
@@ -338,6 +342,8 @@ def _as_files(capture: t.Mapping[str, t.Any], path: str) -> t.Dict[str, bytes]:
         parts[DUMP_RC] = b"%d\n" % dump["rc"]
     if capture.get("status_config") is not None:
         parts[STATUS_CONFIG] = capture["status_config"].encode("utf-8")
+    if capture.get("probe") is not None:
+        parts[PROBE] = (capture["probe"] + "\n").encode("utf-8")
     if capture.get("info") is not None:
         parts[INFO] = (json.dumps(capture["info"], indent=2, sort_keys=True) + "\n").encode("utf-8")
     return parts

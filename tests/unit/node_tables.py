@@ -687,6 +687,8 @@ def _unit() -> None:
         "Id=containerd.service\nLoadState=loaded\nActiveState=active\nFragmentPath=/lib/systemd/system/containerd.service\n"
         "DropInPaths=/etc/systemd/system/containerd.service.d/a.conf /run/b.conf\nKillMode=process\nNeedDaemonReload=yes\n"
         "ExecStart={ path=/usr/bin/containerd ; argv[]=/usr/bin/containerd -c /x ; ignore_errors=no ; pid=1 }\n"
+        "ExecReload={ path=/bin/kill ; start_time=[n/a] }\nEnvironment=A=1 \"B=2 3\"\n"
+        "EnvironmentFiles=/etc/sysconfig/a (ignore_errors=yes)\nEnvironmentFiles=/etc/b c (ignore_errors=no)\n"
     )
     assert discovery.parse_unit(text) == {
         "name": "containerd.service",
@@ -696,6 +698,9 @@ def _unit() -> None:
         "exec_start": "/usr/bin/containerd -c /x",
         "kill_mode": "process",
         "need_daemon_reload": True,
+        "exec_reload": "{ path=/bin/kill ; start_time=[n/a] }",
+        "environment": 'A=1 "B=2 3"',
+        "environment_files": ["/etc/sysconfig/a", "/etc/b c"],
     }
     assert discovery.parse_unit("Id=x.service\nLoadState=not-found\n") is None
     assert discovery.parse_unit("") is None

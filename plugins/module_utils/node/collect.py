@@ -9,6 +9,7 @@ returned. Runs on nodes: the standard library of Python 3.8 only.
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import os
 import platform
@@ -19,10 +20,12 @@ import time
 import traceback
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.release_lines import rules_for
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import (
     binaries,
     commands,
     cri,
+    crio,
     discovery,
     grpc_unary,
     kubelet,
@@ -37,15 +40,19 @@ DEFAULT_TIMEOUT = 5.0
 #: Names under which masked-out parts of a capture that are no files stand in ``withheld``.
 DUMP = "config dump"
 STATUS = "CRI status"
+STATUS_CONFIG = "crio status config"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+#: The PATH of a systemd service (systemd.exec(5)).
+_SERVICE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CRICTL_PLACES = ("/usr/local/bin/crictl", "/opt/bin/crictl", "/home/kubernetes/bin/crictl")
 
 
 def collect(options: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
     """The capture of this node, masked.
 
-    :param options: ``engine`` (``containerd``), ``config_path``, ``containerd`` (executable), ``endpoint``, ``crictl``, all
-        discovered when absent, and ``timeout`` (seconds for each thing that is asked or run).
+    :param options: ``engine`` (``containerd``, ``crio``, or ``any``: the one that serves the kubelet), ``config_path``,
+        ``config_dir`` (CRI-O), ``containerd`` and ``crio`` (executables), ``endpoint``, ``crictl``, all discovered when
+        absent, and ``timeout`` (seconds for each thing that is asked or run).
     """
     collector = _Collector(options)
     for step in (
@@ -56,6 +63,7 @@ def collect(options: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
         collector.read_files,
         collector.run_dump,
         collector.ask_cri,
+        collector.ask_crio,
         collector.find_binaries,
     ):
         try:
@@ -84,13 +92,24 @@ def _first_line(path: str) -> t.Optional[str]:
         return None
 
 
+def _text_of(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(256 * 1024)
+    except OSError:
+        # systemd goes on without an environment file that is marked as optional; CRI-O's are.
+        return ""
+
+
 def _without_none(values: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
 class _Collector:
     def __init__(self, options: t.Mapping[str, t.Any]) -> None:
-        self._engine: str = options.get("engine") or "containerd"
+        wanted = str(options.get("engine") or "containerd")
+        self._wanted: t.Optional[str] = None if wanted == "any" else wanted
+        self._engine = self._wanted or "containerd"
         self._options = options
         self._timeout = float(options.get("timeout") or DEFAULT_TIMEOUT)
         self._masker = Masker()
@@ -104,6 +123,9 @@ class _Collector:
         self._files = Files()
         self._dump: t.Optional[commands.Output] = None
         self._info: t.Optional[t.Dict[str, t.Any]] = None
+        self._environment: t.Dict[str, str] = {}
+        self._status_config: t.Optional[bytes] = None
+        self._probe: t.Optional[str] = None
 
     def problem(self, sentence: str) -> None:
         self._problems.append(sentence)
@@ -132,18 +154,27 @@ class _Collector:
         self._kubelets = kubelet.find(running)
         wanted = kubelet.socket_path(self._options.get("endpoint"))
         config_path = self._options.get("config_path")
-        self._choice = discovery.choose(self._engine, found, self._kubelets, wanted, config_path, self._timeout)
+        self._choice = discovery.choose(self._wanted, found, self._kubelets, wanted, config_path, self._timeout)
         self._runtime = self._choice.runtime
         if not self._runtime and not self._choice.undecided:
-            endpoint = kubelet.socket_path(self._kubelets[0].endpoint) if self._kubelets else None
-            named = self._options.get("containerd")
-            self._runtime = discovery.installed(self._engine, named, wanted or endpoint)
+            self._runtime = self._installed(wanted)
+        if self._runtime:
+            self._engine = self._runtime.engine
+        self._node["engine"] = self._engine
         if config_path and self._runtime:
             self._runtime = self._runtime._replace(config_path=config_path)
+        if self._options.get("config_dir") and self._runtime:
+            self._runtime = self._runtime._replace(config_dir=str(self._options["config_dir"]))
         self._describe_runtimes(found)
         self._describe_kubelet()
         if self._runtime:
             self._describe_runtime(self._runtime)
+
+    def _installed(self, wanted: t.Optional[str]) -> t.Optional[discovery.Runtime]:
+        endpoint = wanted or (kubelet.socket_path(self._kubelets[0].endpoint) if self._kubelets else None)
+        told = bool(wanted or self._kubelets and self._kubelets[0].endpoint_source != "default")
+        engine = self._wanted or discovery.engine_of(endpoint if told else None) or discovery.engine_of(endpoint) or "containerd"
+        return discovery.installed(engine, self._options.get(engine), endpoint)
 
     def _describe_runtimes(self, found: t.List[discovery.Runtime]) -> None:
         chosen = self._runtime.process.pid if self._runtime and self._runtime.process else None
@@ -176,10 +207,15 @@ class _Collector:
     def _describe_runtime(self, runtime: discovery.Runtime) -> None:
         self._node["config_path"] = runtime.config_path
         self._node["endpoint"] = "unix://" + runtime.socket
+        if runtime.engine == "crio":
+            self._node["config_dir"] = runtime.config_dir
         process = runtime.process
         if not process:
             return
         started = process.started()
+        if runtime.engine == "crio":
+            self._environment = crio.variables(process.environment())
+            self._node["environment"] = {name: self._masker.text(value) for name, value in self._environment.items()}
         self._denied = self._denied or process.exe is None
         self._node.update(
             _without_none(
@@ -211,8 +247,31 @@ class _Collector:
             shown = dict(self._unit)
             if shown["exec_start"]:
                 shown["exec_start"] = self._masker.command_line(shown["exec_start"])
+            # Variables of a unit may hold anything; those that matter are told beside it.
+            for name in ("environment", "environment_files", "exec_reload"):
+                shown.pop(name, None)
             self._node["unit"] = shown
-            self._take_config_of_unit()
+            if self._engine == "crio":
+                self._describe_next_start(self._unit)
+            else:
+                self._take_config_of_unit()
+
+    def _describe_next_start(self, unit: t.Dict[str, t.Any]) -> None:
+        """Command line and environment that a restart would give CRI-O; of one that does not run they are all that there is."""
+        runtime = self._runtime
+        texts = {path: _text_of(path) for path in unit.get("environment_files") or ()}
+        coming = crio.next_start(unit, texts)
+        if not coming.argv or runtime is None:
+            return
+        self._node["next_cmdline"] = " ".join(self._masker.command(coming.argv))
+        self._node["next_environment"] = {name: self._masker.text(value) for name, value in coming.environment.items()}
+        if not runtime.process:
+            config = processes.option(coming.argv, "config", "c") or coming.environment.get("CONTAINER_CONFIG")
+            directory = self._options.get("config_dir") or crio.directory(coming.argv, coming.environment)
+            path = self._options.get("config_path") or config or runtime.config_path
+            self._environment = coming.environment
+            self._runtime = runtime._replace(config_path=path, config_dir=directory)
+            self._node.update(config_path=path, config_dir=directory)
 
     def _take_config_of_unit(self) -> None:
         """A daemon that does not run would be started with the configuration that its unit names."""
@@ -245,7 +304,7 @@ class _Collector:
 
     def _after_restart(self, runtime: discovery.Runtime) -> t.Tuple[t.Optional[str], t.Optional[str]]:
         """Executable and configuration path that a restart would use, by the unit's command line."""
-        exe = self._options.get("containerd") or runtime.exe
+        exe = self._options.get(self._engine) or runtime.exe
         command = (self._unit or {}).get("exec_start") or ""
         if "$" in command:
             return exe, None
@@ -256,7 +315,7 @@ class _Collector:
         if not argv or os.path.basename(argv[0]) != self._engine or self._options.get("config_path"):
             return exe, None
         config = processes.option(argv, "config", "c") or discovery.DEFAULT_CONFIG[self._engine]
-        return self._options.get("containerd") or argv[0], config
+        return self._options.get(self._engine) or argv[0], None if self._engine == "crio" else config
 
     def _note_version(self, key: str, output: commands.Output) -> None:
         text = (output.stdout or output.stderr).decode("utf-8", "replace").strip()
@@ -271,16 +330,17 @@ class _Collector:
         if runtime is None or runtime.exe is None:
             raise commands.CommandFailed("no executable of the runtime is known")
         process = runtime.process
+        variables = self._environment
         if not process:
-            return commands.run([runtime.exe] + arguments, self._timeout)
+            return commands.run([runtime.exe] + arguments, self._timeout, variables=variables)
         argv = [self._program_name(process)] + arguments
         if process.root:
             nsenter = shutil.which("nsenter")
             if not nsenter:
                 raise commands.CommandFailed("the daemon has its own mount namespace, and there is no nsenter")
             argv = [nsenter, "--mount", "--target", str(process.pid), "--"] + [runtime.exe] + arguments
-            return commands.run(argv, self._timeout)
-        return commands.run(argv, self._timeout, executable=process.exe_path, cwd=process.cwd or "/")
+            return commands.run(argv, self._timeout, variables=variables)
+        return commands.run(argv, self._timeout, executable=process.exe_path, cwd=process.cwd or "/", variables=variables)
 
     def _program_name(self, process: processes.Process) -> str:
         """What the program is called by: k3s is several programs in one file, told apart by this."""
@@ -291,6 +351,9 @@ class _Collector:
         runtime = self._runtime
         process = runtime.process if runtime else None
         self._files = Files(process.root if process else "")
+        if runtime and runtime.engine == "crio":
+            crio.gather(self._files, runtime.config_path, runtime.config_dir)
+            return
         roots = [runtime.config_path] if runtime else [discovery.DEFAULT_CONFIG[self._engine]]
         roots += [self._node["next_config_path"]] if "next_config_path" in self._node else []
         self._files.gather(roots, (process.cwd if process else None) or "/")
@@ -298,6 +361,9 @@ class _Collector:
     def run_dump(self) -> None:
         runtime = self._runtime
         if not runtime or not runtime.exe:
+            return
+        if runtime.engine == "crio":
+            self._dump_of_crio(runtime)
             return
         arguments = ["config", "dump"]
         given = runtime.process and processes.option(runtime.process.argv, "config", "c")
@@ -308,6 +374,57 @@ class _Collector:
             self._dump = self._command(arguments)
         except commands.CommandFailed as error:
             self._node["dump_error"] = self._masker.text(str(error))
+
+    def _dump_of_crio(self, runtime: discovery.Runtime) -> None:
+        """``crio config``, with the command line and the environment of the daemon."""
+        argv = runtime.process.argv if runtime.process else []
+        arguments = []
+        if processes.option(argv, "config", "c") or runtime.config_path != discovery.DEFAULT_CONFIG["crio"]:
+            # Only then: a file that was named must be there, the default one need not.
+            arguments += ["--config", runtime.config_path]
+        arguments += ["--config-dir", runtime.config_dir]
+        for name in ("default-runtime", "runtimes"):
+            given = processes.option(argv, name)
+            arguments += ["--%s=%s" % (name, given)] if given else []
+        try:
+            self._dump = self._command(arguments + ["config"])
+        except commands.CommandFailed as error:
+            self._node["dump_error"] = self._masker.text(str(error))
+
+    def ask_crio(self) -> None:
+        """What CRI-O tells beside CRI: its configuration, its reloads, and what sandboxes are really made with."""
+        runtime = self._runtime
+        if not runtime or runtime.engine != "crio" or not runtime.process or self._node.get("cri_state") != "served":
+            return
+        path = runtime.process.root + runtime.socket
+        try:
+            self._status_config = crio.ask_config(path, self._timeout)
+        except (OSError, http.client.HTTPException) as error:
+            self.problem("CRI-O does not tell its configuration: %s" % error)
+        started = runtime.process.started()
+        told = crio.Reloads("unknown", None, False)
+        try:
+            told = crio.reloads(runtime.process.pid, started, self._unit, self._timeout)
+        except commands.CommandFailed as error:
+            self.problem("the journal could not be asked: %s" % error)
+        self._node["reload_evidence"] = told.evidence
+        if told.last is not None:
+            self._node["daemon_reloaded"] = _iso(told.last)
+        self._node["reload_failed"] = told.failed
+        if self._reload_in_doubt(told):
+            self._ask_probe(path)
+
+    def _reload_in_doubt(self, told: crio.Reloads) -> bool:
+        """A reload makes CRI-O's answer wrong, so the probe is worth a line in its log; else only where nothing names handlers."""
+        rules = rules_for(self._node.get("version"))
+        named = self._status_config is not None or bool((self._info or {}).get("runtimeHandlers"))
+        return not named or (told.evidence != "excluded" and (rules is None or rules.reloads_runtimes))
+
+    def _ask_probe(self, path: str) -> None:
+        try:
+            self._probe = crio.probe(path, self._node.get("cri_api"), self._timeout)
+        except (grpc_unary.GrpcStatus, grpc_unary.NoAnswer) as error:
+            self.problem("what sandboxes are made with is not known: %s" % self._masker.text(str(error)))
 
     def ask_cri(self) -> None:
         runtime = self._runtime
@@ -372,8 +489,12 @@ class _Collector:
         texts = [decode_configuration(data)[0] for data in self._files.contents.values()]
         texts.append(json.dumps(self._info))
         texts.append(self._dump.stdout.decode("utf-8", "replace") if self._dump else "")
+        texts.append((self._status_config or b"").decode("utf-8", "replace"))
         process = runtime.process if runtime else None
         root = process.root if process else ""
+        if self._engine == "crio":
+            self._find_binaries_of_crio(texts, process, root)
+            return
         self._files.absent.update(path for path in binaries.base_specs(texts) if not os.path.exists(root + path))
         path = process.environment().get("PATH") if process else os.environ.get("PATH")
         self._node["binaries"] = binaries.look_up(
@@ -384,6 +505,15 @@ class _Collector:
             root,
         )
 
+    def _find_binaries_of_crio(self, texts: t.List[str], process: t.Optional[processes.Process], root: str) -> None:
+        coming = self._node.get("next_environment") or {}
+        argv = list(process.argv if process else []) + str(self._node.get("next_cmdline") or "").split()
+        names = crio.wanted(texts, dict(self._environment, **coming), argv)
+        path = process.environment().get("PATH") if process else None
+        # exec.LookPath goes along the PATH and nowhere else.
+        self._node["binaries"] = binaries.look_up(names, path or _SERVICE_PATH, None, None, root)
+        self._node["not_executable"] = crio.not_executable(names, root)
+
     # ---- assembly: nothing unmasked passes here
 
     def capture(self) -> t.Dict[str, t.Any]:
@@ -391,6 +521,7 @@ class _Collector:
         texts = self._masked_files(withheld)
         info = self._masked_info(withheld)
         dump = self._masked_dump(withheld)
+        status_config = self._masked_status_config(withheld)
         files = self._files
         node = self._node
         node["files"] = {path: _iso(when) for path, when in files.modified.items()}
@@ -412,9 +543,22 @@ class _Collector:
             "node": _without_none(node),
             "files": texts,
             "dump": dump,
-            "status_config": None,
+            "status_config": status_config,
             "info": info,
+            "probe": None if self._probe is None else self._masker.text(self._probe),
         }
+
+    def _masked_status_config(self, withheld: t.Dict[str, str]) -> t.Optional[str]:
+        if self._status_config is None:
+            return None
+        text, reason = decode(self._status_config)
+        if text is not None:
+            try:
+                return self._masker.toml(text)
+            except Withheld as error:
+                reason = str(error)
+        withheld[STATUS_CONFIG] = str(reason)
+        return None
 
     def _masked_files(self, withheld: t.Dict[str, str]) -> t.Dict[str, str]:
         texts = {}

@@ -36,14 +36,22 @@ class CommandFailed(Exception):
     """The command could not be started or did not end in time. The message is the reason."""
 
 
-def run(argv: t.Sequence[str], timeout: float, executable: t.Optional[str] = None, cwd: str = "/") -> Output:
+def run(
+    argv: t.Sequence[str],
+    timeout: float,
+    executable: t.Optional[str] = None,
+    cwd: str = "/",
+    variables: t.Optional[t.Mapping[str, str]] = None,
+) -> Output:
     """Run a command without a shell, with nothing on its standard input.
 
     :param timeout: seconds.
     :param executable: the file to execute where that is not ``argv[0]``.
+    :param variables: what its environment has beside the PATH and the language.
     :raises CommandFailed: it could not be started, or did not end in time (it is killed then).
     """
     environment = {"PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+    environment.update(variables or {})
     try:
         process = subprocess.Popen(
             list(argv),

@@ -16,7 +16,7 @@ import socket
 import struct
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import commands
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import commands, crio
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.kubelet import Kubelet, socket_path
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.processes import Process, option
 
@@ -25,7 +25,7 @@ DEFAULT_SOCKET = {"containerd": "/run/containerd/containerd.sock", "crio": "/run
 _ENGINES = {"containerd": "containerd", "docker-containerd": "containerd", "crio": "crio"}
 _ADDRESS = re.compile(rb"""^[ \t]*\[grpc\][^\[]*?^[ \t]*address[ \t]*=[ \t]*["']([^"'\n]+)["']""", re.MULTILINE | re.DOTALL)
 _UNIT_PROPERTIES = (
-    "Id,LoadState,ActiveState,FragmentPath,DropInPaths,ExecStart,KillMode,NeedDaemonReload,MainPID"
+    "Id,LoadState,ActiveState,FragmentPath,DropInPaths,ExecStart,ExecReload,KillMode,NeedDaemonReload,MainPID,Environment,EnvironmentFiles"
 )
 _EXEC_ARGV = re.compile(r"argv\[\]=(.*?) ; ignore_errors=")
 
@@ -40,6 +40,7 @@ _DISTRIBUTIONS = (
 )
 # ... else by a file that only this distribution has.
 _MARKS = (
+    ("openshift", "/etc/machine-config-daemon"),
     ("bottlerocket", "/etc/bottlerocket-release"),
     ("flatcar", "/usr/share/flatcar/release"),
     ("eks", "/etc/eks"),
@@ -59,6 +60,7 @@ class Runtime(t.NamedTuple):
     :ivar process: None when it is installed but does not run.
     :ivar exe: path of the executable: the running one's, else the installed one's.
     :ivar socket: the unix socket that it serves CRI on, by its own word.
+    :ivar config_dir: CRI-O's directory of drop-ins.
     """
 
     engine: str
@@ -66,6 +68,7 @@ class Runtime(t.NamedTuple):
     exe: t.Optional[str]
     config_path: str
     socket: str
+    config_dir: str = ""
 
 
 class Choice(t.NamedTuple):
@@ -88,10 +91,24 @@ def runtimes(processes: t.Iterable[Process], root: str = "") -> t.List[Runtime]:
         engine = next((_ENGINES[name] for name in sorted(process.names) if name in _ENGINES), None)
         # `containerd config dump` and the like are no daemons.
         if engine and not _subcommand(process.argv):
-            config = _config_path(engine, process)
-            address = _address(engine, process.argv, (root or process.root) + config)
-            found.append(Runtime(engine, process, process.exe, config, address))
+            found.append(_described(engine, process, root or process.root))
     return found
+
+
+def _described(engine: str, process: Process, root: str) -> Runtime:
+    if engine == "crio":
+        return _crio(process, root)
+    config = _config_path(engine, process, None)
+    return Runtime(engine, process, process.exe, config, _address(engine, process.argv, root + config))
+
+
+def _crio(process: Process, root: str) -> Runtime:
+    """CRI-O takes each of its options from its environment too."""
+    environment = crio.variables(process.environment())
+    config = _config_path("crio", process, environment.get("CONTAINER_CONFIG"))
+    config_dir = crio.directory(process.argv, environment)
+    given = option(process.argv, "listen") or environment.get("CONTAINER_LISTEN") or crio.listen(root, config, config_dir)
+    return Runtime("crio", process, process.exe, config, socket_path(given) or given or DEFAULT_SOCKET["crio"], config_dir)
 
 
 _SUBCOMMANDS = frozenset("config publish oci-hook version --version -v help --help -h status wipe check complete".split())
@@ -101,8 +118,8 @@ def _subcommand(argv: t.Sequence[str]) -> bool:
     return not _SUBCOMMANDS.isdisjoint(argv[1:])
 
 
-def _config_path(engine: str, process: Process) -> str:
-    given = option(process.argv, "config", "c")
+def _config_path(engine: str, process: Process, otherwise: t.Optional[str]) -> str:
+    given = option(process.argv, "config", "c") or otherwise
     if not given:
         return DEFAULT_CONFIG[engine]
     return given if given.startswith("/") else os.path.join(process.cwd or "/", given)
@@ -138,7 +155,7 @@ def owner(path: str, timeout: float) -> t.Optional[int]:
 
 
 def choose(
-    engine: str,
+    engine: t.Optional[str],
     found: t.Sequence[Runtime],
     kubelets: t.Sequence[Kubelet],
     wanted: t.Optional[str],
@@ -147,7 +164,7 @@ def choose(
 ) -> Choice:
     """The runtime to judge.
 
-    :param engine: only this engine is chosen.
+    :param engine: only this engine is chosen; None: any.
     :param wanted: path of a socket that the user named; it decides.
     :param config_path: configuration file that the user named; it decides among several runtimes.
     """
@@ -168,16 +185,16 @@ def _serves(kubelets: t.Sequence[Kubelet], path: str) -> t.Optional[bool]:
 
 
 def _by_socket(
-    engine: str, found: t.Sequence[Runtime], path: str, timeout: float, serves: t.Optional[bool]
+    engine: t.Optional[str], found: t.Sequence[Runtime], path: str, timeout: float, serves: t.Optional[bool]
 ) -> Choice:
     pid = owner(path, timeout)
     listening = [one for one in found if one.process and one.process.pid == pid]
     if not listening:
         listening = [one for one in found if os.path.realpath(one.socket) == os.path.realpath(path)]
-    own = [one for one in listening if one.engine == engine]
+    own = _of(engine, listening)
     if own:
         return Choice(own[0]._replace(socket=path), serves, [], None)
-    others = [one for one in found if one.engine == engine]
+    others = _of(engine, found)
     if listening or (pid and others):
         # The kubelet is served by something else: another engine, or a program between it and the runtime.
         if len(others) == 1:
@@ -185,18 +202,23 @@ def _by_socket(
         if others:
             return Choice(None, False, [one.socket for one in others], "the kubelet uses none of these sockets")
     if pid or listening:
-        return Choice(None, None, [path], "%s is served by process %s, which is no %s" % (path, pid, engine))
+        what = "no %s" % (engine or "container runtime that is known here")
+        return Choice(None, None, [path], "%s is served by process %s, which is %s" % (path, pid, what))
     return Choice(None, serves, [], "nobody listens on %s" % path)
 
 
+def _of(engine: t.Optional[str], found: t.Sequence[Runtime]) -> t.List[Runtime]:
+    return [one for one in found if engine is None or one.engine == engine]
+
+
 def _without_endpoint(
-    engine: str,
+    engine: t.Optional[str],
     found: t.Sequence[Runtime],
     kubelets: t.Sequence[Kubelet],
     config_path: t.Optional[str],
     timeout: float,
 ) -> Choice:
-    own = [one for one in found if one.engine == engine]
+    own = _of(engine, found)
     if config_path:
         own = [one for one in own if one.config_path == config_path] or own
     default = socket_path(kubelets[0].endpoint) if kubelets else None
@@ -210,19 +232,32 @@ def _without_endpoint(
         return Choice(None, None, sorted(one.socket for one in own), why)
     if own:
         return Choice(own[0], None, [], None)
-    return Choice(None, None, [], "no %s runs on this node" % engine)
+    return Choice(None, None, [], "no %s runs on this node" % (engine or "container runtime"))
+
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def engine_of(endpoint: t.Optional[str]) -> t.Optional[str]:
+    """The engine that a socket's path speaks of, where nobody listens on it; else the only one that is installed.
+
+    None: both are installed, or none is.
+    """
+    named = [engine for engine in ("containerd", "crio") if engine in os.path.basename(endpoint or "")]
+    there = named or [engine for engine in ("containerd", "crio") if shutil.which(engine, path=_PATH)]
+    return there[0] if len(there) == 1 else None
 
 
 def installed(engine: str, named: t.Optional[str], endpoint: t.Optional[str]) -> t.Optional[Runtime]:
     """The runtime that is installed where none runs, by what belongs to the kubelet's socket, else from PATH."""
-    exe = named or shutil.which(engine, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+    exe = named or shutil.which(engine, path=_PATH)
     config = DEFAULT_CONFIG[engine]
     path = endpoint or DEFAULT_SOCKET[engine]
     for mark, program, file in _INSTALLED:
         if engine == "containerd" and mark in path and (os.path.exists(file) or os.path.exists(program)):
             exe, config = named or (program if os.access(program, os.X_OK) else exe), file
             break
-    return Runtime(engine, None, exe, config, path) if exe else None
+    return Runtime(engine, None, exe, config, path, crio.CONFIG_DIR if engine == "crio" else "") if exe else None
 
 
 # Where a distribution keeps the containerd that belongs to a socket: part of the socket, program, configuration.
@@ -255,6 +290,7 @@ def parse_unit(text: str) -> t.Optional[t.Dict[str, t.Any]]:
     if values.get("LoadState") in (None, "", "not-found"):
         return None
     command = _EXEC_ARGV.search(values.get("ExecStart", ""))
+    files = [line.partition("=")[2].rpartition(" (")[0] for line in text.splitlines() if line.startswith("EnvironmentFiles=")]
     return {
         "name": values.get("Id"),
         "state": values.get("ActiveState"),
@@ -263,6 +299,9 @@ def parse_unit(text: str) -> t.Optional[t.Dict[str, t.Any]]:
         "exec_start": command.group(1) if command else None,
         "kill_mode": values.get("KillMode"),
         "need_daemon_reload": values.get("NeedDaemonReload") == "yes",
+        "exec_reload": values.get("ExecReload") or None,
+        "environment": values.get("Environment") or None,
+        "environment_files": [path for path in files if path],
     }
 
 

@@ -24,6 +24,7 @@ MAX_FILE_SIZE = 4 * 1024 * 1024
 MAX_TOTAL_SIZE = 24 * 1024 * 1024
 _MAX_ENTRIES = 2000
 _MAX_WALK_DEPTH = 3
+_MAX_ENTERED = 20
 
 #: Configuration directories and files of runtimes on a node, by distribution. Directories are searched below, too.
 WELL_KNOWN = (
@@ -206,6 +207,25 @@ class Files:
             for path in fresh:
                 followed.add(path)
                 self._follow(path, working_directory)
+
+    def read_all(self, directory: str, depth: int = 0) -> None:
+        """Every file below a directory, whatever its name. Links to directories are not entered."""
+        for name in self.list(directory):
+            path = os.path.join(directory, name)
+            if not self.is_directory(path):
+                self.read(path)
+            elif os.path.islink(self._root + path):
+                self._note_links(path)
+                self.directories.add(os.path.normpath(os.path.join(directory, os.readlink(self._root + path))))
+            elif depth < _MAX_ENTERED:
+                self.read_all(path, depth + 1)
+            else:
+                self.truncated.append("%s is nested too deeply" % path)
+
+    def read_configuration(self, directory: str) -> None:
+        """What looks like configuration by its name, in a directory and below."""
+        if _is_configuration_directory(directory):
+            self._beside(directory, True)
 
     def _beside(self, directory: str, deep: bool, depth: int = 0) -> None:
         """What lies in a directory and looks like configuration; with ``deep``, in its sub-directories too."""

@@ -166,6 +166,7 @@ def test_parts_that_are_missing(tmp_path: pathlib.Path) -> None:
     capture = read_capture(str(tmp_path))
     assert capture == {
         "format": 1, "node": {}, "files": {}, "dump": {"stdout": "", "stderr": "", "rc": 1}, "status_config": None, "info": None,
+        "probe": None,
     }  # fmt: skip
 
 
