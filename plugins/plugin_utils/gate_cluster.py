@@ -20,10 +20,12 @@ Data = t.Dict[str, t.Any]
 
 #: What kubectl is asked for, by the names that the cross-check has for them.
 _KUBECTL_KINDS = {"runtime_classes": "runtimeclasses.node.k8s.io", "nodes": "nodes"}
-#: Only where the policy needs to know which classes are referenced.
+#: Only where somebody wants to know which classes are referenced, or what room the pods leave.
 _KUBECTL_WORKLOADS = {
     "workloads": "pods,replicationcontrollers,deployments.apps,daemonsets.apps,statefulsets.apps,jobs.batch,cronjobs.batch"
 }
+#: Only where failing pods are asked for.
+_KUBECTL_EVENTS = {"events": "events --field-selector=type=Warning"}
 
 
 def key_of(arguments: t.Mapping[str, t.Any]) -> str:
@@ -34,38 +36,63 @@ def key_of(arguments: t.Mapping[str, t.Any]) -> str:
     :raises RuntimeGateError: the policy is none.
     """
     asked = {key: arguments[key] for key in ("manifests", "kubectl_host", "kubectl", "cluster")}
-    text = json.dumps(dict(asked, workloads=needs_workloads(arguments["policy"])), sort_keys=True)
+    more = {key: bool(arguments.get(key)) for key in ("read_workloads", "failing_pods")}
+    text = json.dumps(dict(asked, workloads=needs_workloads(arguments["policy"]), **more), sort_keys=True)
     return "cluster " + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def read(store: RunStore, arguments: t.Mapping[str, t.Any], kubectl: t.Callable[[str], str]) -> Data:
-    """``classes``, ``nodes`` (Node objects) and ``workloads`` (None where they were not read).
+    """``classes``, ``nodes`` (Node objects) and ``workloads`` (None where one host's judgement does not need them).
 
     :param arguments: those of gate_judge.
     :param kubectl: runs a command on the kubectl host and returns what it prints.
     :raises RuntimeGateError: they cannot be read, or are not what they should be.
     """
-    return store.once(key_of(arguments), lambda: _read(arguments, kubectl))
+    key = key_of(arguments)
+
+    def produce() -> Data:
+        found = _read(arguments, kubectl)
+        # A cluster's pods are many, and only the closing step looks at them all: no host has to read them.
+        store.once(_whole(key), lambda: found)
+        return dict(found, workloads=found["workloads"] if needs_workloads(arguments["policy"]) else None, events=None)
+
+    return store.once(key, produce)
 
 
 def remembered(store: RunStore, key: str) -> t.Optional[Data]:
-    """What was read under this key; None where it was not, or could not be."""
+    """All that was read under this key, ``events`` too; None where it was not, or could not be."""
     try:
-        return store.once(key, lambda: None)
+        return store.once(_whole(key), lambda: None)
     except RuntimeGateError:
         return None
 
 
+def read_whole(arguments: t.Mapping[str, t.Any], kubectl: t.Callable[[str], str]) -> Data:
+    """All of it, for the caller alone. ``nodes`` among the arguments replaces those of the cluster.
+
+    :raises RuntimeGateError: as read does.
+    """
+    return _read(arguments, kubectl)
+
+
+def _whole(key: str) -> str:
+    return key + " whole"
+
+
 def _read(arguments: t.Mapping[str, t.Any], kubectl: t.Callable[[str], str]) -> Data:
-    params = dict(arguments["cluster"], manifests=arguments["manifests"], policy=arguments["policy"])
+    options = ("manifests", "policy", "nodes", "read_workloads", "failing_pods")
+    params = dict(arguments["cluster"], **{key: arguments.get(key) for key in options})
     if arguments["kubectl_host"]:
-        kinds = dict(_KUBECTL_KINDS, **(_KUBECTL_WORKLOADS if needs_workloads(arguments["policy"]) else {}))
+        kinds = dict(_KUBECTL_KINDS)
+        if needs_workloads(params["policy"]) or params["read_workloads"] or params["failing_pods"]:
+            kinds.update(_KUBECTL_WORKLOADS)
+        kinds.update(_KUBECTL_EVENTS if params["failing_pods"] else {})
         # One call for each: the answer to a call for several does not say of which kind there is none.
         params["kubectl_output"] = {
             kind: kubectl("%s get %s --all-namespaces -o json" % (arguments["kubectl"], asked)) for kind, asked in kinds.items()
         }
     found = gather(params)
-    return {"classes": found.classes, "nodes": found.nodes, "workloads": found.workloads}
+    return {"classes": found.classes, "nodes": found.nodes, "workloads": found.workloads, "events": found.events}
 
 
-__all__ = ("key_of", "read", "remembered")
+__all__ = ("key_of", "read", "read_whole", "remembered")

@@ -137,6 +137,40 @@ def _fleet_facts(runtime: t.Mapping[str, t.Any]) -> Data:
     return {key: runtime[key] for key in kept if key in runtime}
 
 
+def fleet_records(answer: t.Mapping[str, t.Any], policy: t.Any) -> t.Dict[str, Data]:
+    """The records of a fleet that was judged at once, node by node.
+
+    :param answer: that of the cross-check, with all verdicts.
+    """
+    verdicts: t.Dict[str, t.List[Data]] = {}
+    for verdict in answer["verdicts"]:
+        verdicts.setdefault(verdict["node"], []).append(verdict)
+    return {
+        summary["name"]: {
+            "host": summary["name"],
+            "node": summary["name"],
+            "registered": True,
+            "identified_by": "it is the object that was judged",
+            "conflict": None,
+            "unreachable": False,
+            "judged": summary["why_unknown"] is None,
+            "error": None,
+            "fails": summary["fails"],
+            **{key: summary[key] for key in _SUMMARY_KEYS},
+            "restart_pending": None,
+            "faults": [],
+            "cells": {_column(verdict): verdict["verdict"] for verdict in verdicts.get(summary["name"], ())},
+            "verdicts": [verdict for verdict in verdicts.get(summary["name"], ()) if _notable(verdict)],
+            "notices": [],
+            "policy": policy,
+            "fleet": {},
+            "place": {},
+        }
+        for summary in answer["nodes"]
+        if summary["judged"]
+    }
+
+
 def broken_record(host: str, message: str, unreachable: bool = False) -> Data:
     """The record of a host that could not be judged because of bad input; it fails."""
     return {
@@ -183,23 +217,33 @@ def _word(verdict: t.Mapping[str, t.Any]) -> str:
     return verdict["verdict"] + (" (pending)" if verdict["pending"] else "")
 
 
-def make_report(records: t.Mapping[str, Data], cluster: t.Mapping[str, t.Any], hosts: t.Sequence[str], about: Data) -> Data:
+def make_report(
+    records: t.Mapping[str, Data],
+    cluster: t.Mapping[str, t.Any],
+    hosts: t.Sequence[str],
+    about: Data,
+    source: str = "node",
+    closing: t.Optional[Data] = None,
+) -> Data:
     """The report of everything judged so far.
 
     :param records: host -> record.
     :param hosts: every host that the play was meant for, judged or not.
     :param about: ``generated_at``, ``collection``, ``check_mode``: copied into the report.
+    :param source: what the records rest on: ``node`` (read on the hosts), ``api`` or ``pools``.
+    :param closing: the cross-check of the whole fleet, where there is one already.
     """
     # Those that could not be read stand in the report and count as hosts, not as judged ones.
     entries = [records[host] for host in sorted(records)]
     judged = [record for record in entries if record["judged"]]
     named = {record["node"] for record in entries if record["node"]}
     cluster_nodes = [node["metadata"]["name"] for node in cluster["nodes"]]
-    closing = _closing(entries, cluster)
+    closing = _closing(entries, cluster) if closing is None else closing
     failing = [record for record in entries if record["fails"]]
     return {
         "schema": REPORT_SCHEMA,
         **about,
+        "source": source,
         "ok": not failing and len(entries) == len(hosts) and bool(entries),
         "counts": {
             "hosts": len(hosts),
@@ -226,6 +270,8 @@ def make_report(records: t.Mapping[str, Data], cluster: t.Mapping[str, t.Any], h
         "classes": closing.get("classes", []),
         "notices": closing.get("notices", []),
         "blast_radius": closing.get("blast_radius", {}),
+        "overhead": closing.get("overhead", []),
+        "failing_pods": closing.get("failing_pods"),
     }
 
 
@@ -250,7 +296,13 @@ def _closing(judged: t.Sequence[Data], cluster: t.Mapping[str, t.Any]) -> Data:
         if not record["registered"]
     ]
     answer = crosscheck(
-        cluster["classes"], nodes, workloads=cluster.get("workloads"), policy=policy, judge=sorted(runtimes), fleet=True
+        cluster["classes"],
+        nodes,
+        workloads=cluster.get("workloads"),
+        policy=policy,
+        judge=sorted(runtimes),
+        fleet=True,
+        events=cluster.get("events"),
     )
     answer["notices"] = _all_notices(answer["notices"], placed, len(policies))
     return answer
@@ -295,6 +347,7 @@ __all__ = (
     "Options",
     "REPORT_SCHEMA",
     "broken_record",
+    "fleet_records",
     "host_message",
     "judge_host",
     "make_report",

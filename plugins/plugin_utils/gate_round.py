@@ -12,20 +12,12 @@ still in the play has its record; hosts that dropped out earlier are not waited 
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 import typing as t
 
-from ansible import constants as C
-from ansible.utils.color import stringc
-from ansible.utils.display import Display
-
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_record, report_table
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_record, report_output
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import RunStore
 
 Data = t.Dict[str, t.Any]
@@ -49,7 +41,7 @@ class GateRound:
         #: those still in the play, of all batches, and of the present one
         self._active: t.List[str] = list(task_vars.get("ansible_play_hosts") or [self._host])
         self._batch: t.List[str] = list(task_vars.get("ansible_play_batch") or [self._host])
-        self._job = next((str(task_vars[name]) for name in ("awx_job_id", "tower_job_id") if task_vars.get(name)), None)
+        self._task_vars = task_vars
         self._scope = json.dumps(self._all)
         self.batch_id = batch_id or hashlib.sha256(json.dumps(self._batch).encode()).hexdigest()
         if number is None:
@@ -83,6 +75,10 @@ class GateRound:
         """True for exactly one host of the batch, once."""
         return self._store.claim("closing of %s: %s" % (self._kind, self.batch_id))
 
+    def records(self) -> t.Dict[str, Data]:
+        """host -> its record, of every host that has one in this round."""
+        return self._store.records(self._kind)
+
     def close(self, cluster: t.Optional[Data], report_path: str, check_mode: bool) -> Data:
         """Print the table, write the report, and return what belongs into the statistics of the run.
 
@@ -90,39 +86,13 @@ class GateRound:
         :param report_path: where the report goes, empty: nowhere.
         :raises RuntimeGateError: the report cannot be written.
         """
-        records = self._store.records(self._kind)
-        about = {
-            "generated_at": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "check_mode": check_mode,
-        }
-        report = gate_record.make_report(records, cluster or {"classes": [], "nodes": [], "workloads": None}, self._all, about)
-        self._print(report, is_last=all(host in records for host in self._active))
-        path = gate_record.report_path_of(report_path, self._job)
-        if path:
-            _write_report(path, report)
-        summary = {key: report[key] for key in ("ok", "counts", "failing_nodes", "missing", "not_judged")}
-        return {"data": {"runtime_gate": dict(summary, report_path=path or None)}, "per_host": False, "aggregate": False}
-
-    def _print(self, report: Data, is_last: bool) -> None:
-        """The whole table after the last batch; after the others their own lines, without what only the whole shows."""
-        width = shutil.get_terminal_size((120, 24)).columns
-        lines = report_table.render(report, width=width, paint=stringc, only=None if is_last else self._batch)
-        # A callback that prints JSON owns stdout.
-        Display().display("\n".join(lines), stderr="json" in C.DEFAULT_STDOUT_CALLBACK)
-
-
-def _write_report(path: str, report: Data) -> None:
-    """All of the report or nothing."""
-    path = os.path.abspath(path)
-    try:
-        descriptor, unfinished = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".", suffix=".json")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(report, stream, indent=1, sort_keys=True)
-            stream.write("\n")
-        os.chmod(unfinished, 0o644)
-        os.replace(unfinished, path)
-    except OSError as error:
-        raise RuntimeGateError("runtime_gate_report_path: %s cannot be written: %s" % (path, error.strerror)) from error
+        records = self.records()
+        found = cluster or {"classes": [], "nodes": [], "workloads": None}
+        report = gate_record.make_report(records, found, self._all, report_output.about(check_mode))
+        # The whole table after the last batch; after the others their own lines, without what only the whole shows.
+        is_last = all(host in records for host in self._active)
+        report_output.show(report, only=None if is_last else self._batch)
+        return report_output.keep(report, report_path, self._task_vars)
 
 
 __all__ = ("GateRound",)

@@ -23,6 +23,8 @@ _INDENT = "    "
 #: What a cell says, where that is not the verdict's own word.
 _CELLS = {"not_targeted": _EMPTY, "excluded_by_taint": "taint", "restart_required": "restart"}
 _COLORS = {"ok": "green", _EMPTY: "dark gray", "taint": "dark gray"}
+#: What a report's rows are, by its source.
+_ROWS = {"node": "hosts", "api": "Nodes", "pools": "pools"}
 _LEGEND = (
     (_EMPTY, "- the class's nodeSelector excludes the node"),
     ("taint", "taint: selected, but a taint keeps the class away"),
@@ -149,7 +151,8 @@ def _legend(rows: t.Sequence[Row], columns: t.Sequence[str]) -> t.List[str]:
 
 def _not_judged(report: Data, width: int) -> t.List[str]:
     lines = []
-    for key, what in (("hosts", "hosts of this play that were not judged"), ("nodes", "Nodes of the cluster that no host of this run is")):
+    others = "Nodes of the cluster that no host of this run is" if report.get("source", "node") == "node" else "Nodes that no verdict can be given for"
+    for key, what in (("hosts", "hosts of this play that were not judged"), ("nodes", others)):
         names = report["not_judged"][key]
         if names:
             shown = ", ".join(names[:20]) + (" and %d more" % (len(names) - 20) if len(names) > 20 else "")
@@ -174,8 +177,8 @@ def _summary(report: Data) -> str:
     verdicts = ", ".join("%d %s" % (words[word], _NOT_TARGETED if word == _EMPTY else word) for word in order) or "no verdict"
     failing = report["failing_nodes"]
     names = ", ".join(failing[:10]) + (" and %d more" % (len(failing) - 10) if len(failing) > 10 else "")
-    seen = "%d of %d hosts judged" % (counts["judged"], counts["hosts"])
-    if counts["cluster_nodes"]:
+    seen = "%d of %d %s judged" % (counts["judged"], counts["hosts"], _ROWS[report.get("source", "node")])
+    if counts["cluster_nodes"] and report.get("source", "node") == "node":
         seen += " (%d of the cluster's %d Nodes)" % (counts["cluster_nodes_judged"], counts["cluster_nodes"])
     return "%s; %s; %s" % (seen, verdicts, "%d fail: %s" % (len(failing), names) if failing else "none fails")
 
