@@ -13,6 +13,7 @@ withheld. A text that cannot be scanned at all (a Go template, a half-written fi
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import typing as t
@@ -27,6 +28,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.toml_spans i
 
 PLACEHOLDER = re.compile(r"__RUNTIME_GATE_MASKED_([0-9]+)__")
 Span = t.Tuple[int, int]
+_Known = t.Dict[str, bool]
 
 # Names. Compared in lower case without separators, so that identity_token, identityToken and IDENTITY-TOKEN are one.
 # "author" and "authority" are no secrets, "authorization" is.
@@ -147,6 +149,7 @@ class Withheld(Exception):
     """The secrets of a text cannot be located with certainty. The message is the reason."""
 
 
+@functools.lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether a key, option or variable of this name holds a secret.
 
@@ -178,10 +181,14 @@ def _named_secret(path: Path, value: str) -> bool:
         return False
     if is_secret_name(names[-1]) or _is_key_name(names[-1]):
         return True
-    if names[-1].lower() in ("username", "user"):
-        return False
+    return names[-1].lower() not in ("username", "user") and _is_below_secret(tuple(names[:-1]))
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_below_secret(names: t.Tuple[str, ...]) -> bool:
+    """Whether one of these tables, one within the other, is named as a secret. Neighbours in a text mostly share theirs."""
     before = ""
-    for name in names[:-1]:
+    for name in names:
         if before not in _NAMING_TABLES and not _FOREIGN_NAME.search(name) and is_secret_name(name):
             return True
         before = name
@@ -219,6 +226,13 @@ def _holds_secret_json(text: str) -> bool:
         return bool(_DOUBTFUL.search(text))
 
 
+def _is_secret_by_content(text: str, known: _Known) -> bool:
+    """Whether a string must not be seen for what it holds; ``known`` keeps the answers of one text, which is looked at twice."""
+    if text not in known:
+        known[text] = _holds_secret_json(text) or _holds_secret(text)
+    return known[text]
+
+
 def _is_doubtful_url(text: str) -> bool:
     """Whether an ``@`` stands somewhere after ``://`` that :data:`_CONTENT` did not take for user information."""
     if "@" not in text or "://" not in text:
@@ -253,8 +267,10 @@ class Masker:
             self._in_doubt = True
             self._remember_doubtful(text)
             raise Withheld("its secrets cannot be located, it is no readable TOML (%s)" % error) from None
-        masked = _replace(text, sorted(self._toml_spans(text, document)))
-        _verify(masked, document)
+        known: _Known = {}
+        spans = sorted(self._toml_spans(text, document, known))
+        masked = _replace(text, spans)
+        _verify(masked, text, document, known)
         return masked
 
     def put_back(self, edited: str, original: str) -> str:
@@ -265,20 +281,11 @@ class Masker:
             edited text is none of this file's, was written in another form, or is missing.
         """
         masked = self.toml(original)
-        spans = [] if masked == original else sorted(self._toml_spans(original, scan_document(original)))
+        spans = [] if masked == original else sorted(self._toml_spans(original, scan_document(original), {}))
         values = {number: (form, original[a:b]) for a, b, number, form in _placeholders(original, spans)}
-        lost = sorted(number for number, (form, _raw) in values.items() if form not in edited)
-        if lost:
-            raise Withheld("the edit would lose the secret value number %d of this file" % lost[0])
-        rest = edited
-        for form, _raw in values.values():
-            rest = rest.replace(form, "")
-        for match in PLACEHOLDER.finditer(rest):
-            if int(match.group(1)) in values or match.group() not in original:
-                raise Withheld("%s stands for no value of this file, or was changed" % match.group())
-        return _put_values(edited, dict(values.values()))
+        return _put_values(edited, values, original)
 
-    def _toml_spans(self, text: str, document: Document) -> t.Iterator[t.Tuple[int, int, str]]:
+    def _toml_spans(self, text: str, document: Document, known: _Known) -> t.Iterator[t.Tuple[int, int, str]]:
         """(start, end, form) of what must be replaced; form: ``string``, ``comment`` or ``part``."""
         leaves = [entry for entry in document.entries if entry.form in ("string", "scalar")]
         neighbours = _Neighbours()
@@ -287,7 +294,7 @@ class Masker:
             if entry.kind != "element" or entry.path[:-1] != array:
                 neighbours = _Neighbours()
                 array = entry.path[:-1] if entry.kind == "element" else None
-            yield from self._value_spans(entry, neighbours.hide(entry.string))
+            yield from self._value_spans(entry, neighbours.hide(entry.string), known)
         yield from _comment_spans(text, document)
         position = 0
         taken = [(leaf.start, leaf.end) for leaf in leaves]
@@ -298,16 +305,18 @@ class Masker:
                 yield from ((position + a, position + b, "part") for a, b in content_spans(text[position:start]))
             position = end
 
-    def _value_spans(self, entry: Entry, is_argument: bool) -> t.Iterator[t.Tuple[int, int, str]]:
+    def _value_spans(self, entry: Entry, is_argument: bool, known: _Known) -> t.Iterator[t.Tuple[int, int, str]]:
         value = entry.raw if entry.string is None else entry.string
         if is_argument or _named_secret(entry.path, value):
             if not _is_masked(value):
                 self._remember(value)
                 yield entry.start, entry.end, "string"
-        elif entry.string is not None and _holds_secret_json(value):
+        elif entry.string is None or not _is_secret_by_content(value, known):
+            return
+        elif _holds_secret_json(value):
             self._remember(value)
             yield entry.start, entry.end, "string"
-        elif entry.string is not None and _holds_secret(value):
+        else:
             raw = entry.raw
             parts = [] if "\\" in raw or raw[:3] in ('"""', "'''") else content_spans(raw[1:-1])
             if parts and not _holds_secret(_replace(raw[1:-1], [(a, b, "part") for a, b in parts])):
@@ -528,13 +537,31 @@ def _replace(text: str, spans: t.Iterable[t.Tuple[int, int, str]]) -> str:
     return "".join(pieces) + text[position:]
 
 
-def _put_values(text: str, values: t.Mapping[str, str]) -> str:
-    """All forms are replaced in one pass, so that no value is searched for placeholders."""
-    if not values:
-        return text
-    # The longest first: the bare placeholder of one number is no part of another's, but of its own quoted form.
-    forms = "|".join(re.escape(form) for form in sorted(values, key=len, reverse=True))
-    return re.sub(forms, lambda match: values[match.group()], text)
+def _put_values(edited: str, values: t.Mapping[int, t.Tuple[str, str]], original: str) -> str:
+    """The values in the places of their placeholders. One pass: no value is searched for placeholders.
+
+    :param values: number -> (what is written in its place, the value).
+    :raises Withheld: a value has no place in the text, or a placeholder no value.
+    """
+    pieces: t.List[str] = []
+    position = 0
+    placed = set()
+    stray = ""
+    for match in PLACEHOLDER.finditer(edited):
+        form, value = values.get(int(match.group(1)), ("", ""))
+        start = match.start() - max(form.find(match.group()), 0)
+        if form and edited.startswith(form, start):
+            pieces += [edited[position:start], value]
+            position = start + len(form)
+            placed.add(int(match.group(1)))
+        elif form or match.group() not in original:
+            stray = match.group()
+    lost = sorted(set(values) - placed)
+    if lost:
+        raise Withheld("the edit would lose the secret value number %d of this file" % lost[0])
+    if stray:
+        raise Withheld("%s stands for no value of this file, or was changed" % stray)
+    return "".join(pieces) + edited[position:]
 
 
 def _names_secret(entry: Entry) -> bool:
@@ -556,11 +583,14 @@ def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int
     commented-out header, or something else than a comment, stands between them. A comment inside a list or an inline
     table of secrets is one of them, commented out; one behind an empty secret, on its line, may be what the value was.
     """
+    if not document.comments:
+        return
     secret = [
         (entry.start, _line_end(text, entry.end) if entry.string == "" else entry.end)
         for entry in document.entries
         if entry.form != "table" and _names_secret(entry)
     ]
+    number = within = 0
     tainted = announced = False
     end_of_previous = -1
     for comment in document.comments:
@@ -571,7 +601,11 @@ def _comment_spans(text: str, document: Document) -> t.Iterator[t.Tuple[int, int
         if body.startswith("["):
             tainted = bool(_DOUBTFUL.search(body) or _ESCAPE.search(body))
             announced = False
-        doubtful = _is_doubtful_comment(body) or any(start < comment.start < end for start, end in secret)
+        # Both are in the order of the text: what reaches over this comment has begun before it.
+        while number < len(secret) and secret[number][0] < comment.start:
+            within = max(within, secret[number][1])
+            number += 1
+        doubtful = _is_doubtful_comment(body) or comment.start < within
         if ((tainted or announced) and body) or doubtful:
             tainted = tainted or bool(_OPENS.search(body))
             if not _is_masked(body) and (not body.startswith("[") or _holds_secret(body) or "=" in body):
@@ -606,13 +640,15 @@ def _is_harmless_value(key: str, value: str) -> bool:
     return _is_path(name, harmless.group("path")) or not (is_secret_name(name) or _is_key_name(name))
 
 
-def _verify(masked: str, before: Document) -> None:
+def _verify(masked: str, text: str, before: Document, known: _Known) -> None:
     """Scan the masked text again: nothing may be left, and nothing else may have changed.
+
+    :param before: what the text was before it was masked.
 
     :raises Withheld: something is.
     """
     try:
-        after = scan_document(masked)
+        after = before if masked == text else scan_document(masked)
     except TomlScanError as error:
         raise Withheld("its secrets cannot be masked (%s)" % error) from None
     if len(after.entries) != len(before.entries):
@@ -624,7 +660,7 @@ def _verify(masked: str, before: Document) -> None:
         secret_key = bool(secret_names) and not secret_names.isdisjoint(new.path)
         secret_value = new.form in ("string", "scalar") and _named_secret(new.path, value) and not _is_masked(value)
         if new.string is not None:
-            secret_value = secret_value or _holds_secret(value) or _holds_secret_json(value)
+            secret_value = secret_value or _is_secret_by_content(value, known)
         if secret_key or secret_value or old.line != new.line:
             raise Withheld("line %d holds a secret in a spelling that cannot be masked" % new.line)
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets import Masker, Withheld
@@ -64,3 +66,22 @@ def test_a_recording_keeps_its_own_placeholders() -> None:
 def test_refused(edited: str, original: str, words: str) -> None:
     with pytest.raises(Withheld, match=words):
         Masker().put_back(edited, original)
+
+
+def _registries(number: int) -> str:
+    line = '[plugins."io.containerd.grpc.v1.cri".registry.configs."r%d.example".auth]\n  # of the team\n  password = "v4lue-%d"\n'
+    return "".join(line % (one, one) for one in range(number))
+
+
+def test_the_time_grows_with_the_text_and_not_faster() -> None:
+    """Eight times the text, with a secret and a comment in each table: the square would be 64 times the time."""
+
+    def seconds(number: int) -> float:
+        text = _registries(number)
+        started = time.process_time()
+        masked = Masker().toml(text)
+        assert Masker().put_back(masked, text) == text
+        return time.process_time() - started
+
+    seconds(10)
+    assert seconds(4000) < 24 * seconds(500)
