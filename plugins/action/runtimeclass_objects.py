@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -15,7 +14,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors impor
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import runtimeclass_steps
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_writer import writer_for
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.host_variables import of_hosts
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.host_variables import by_cluster, of_hosts
 
 RIGHTS = "examples/rbac-runtimeclass.yml"
 
@@ -62,26 +61,17 @@ def _change(
     declared = of_hosts(task_vars, hosts, "runtime_gate_handlers", here.get("handlers") or {}, {})
     flags = of_hosts(task_vars, hosts, "runtime_gate_runtimeclasses", here.get("enabled", True), False)
     enabled = {host for host in hosts if boolean(flags[host], strict=False)}
-    clusters = of_hosts(task_vars, hosts, "runtime_gate_cluster", here.get("cluster") or {}, {})
     consent = runtimeclass_steps.Consent(arguments["replace"], arguments["remove_used"])
     answer: t.Dict[str, t.Any] = {"changed": False, "classes": [], "notes": [], "diff": []}
-    for members in _by_cluster(clusters):
+    for cluster, members in by_cluster(task_vars, hosts, here.get("cluster") or {}):
         mine = [host for host in acting if host in members]
         wanted = read_declarations({host: declared[host] for host in members}, enabled, mine, arguments["phase"] == "remove")
         if not (wanted.classes or wanted.absent or wanted.kept):
             continue
-        writer = writer_for(clusters[members[0]], RIGHTS)
+        writer = writer_for(cluster, RIGHTS)
         made = runtimeclass_steps.change(writer, wanted, len(members), arguments["phase"], consent, check_mode)
         answer["changed"] = answer["changed"] or made["changed"]
         answer["notes"] += made["notes"]
         answer["diff"] += made["diff"]
         answer["classes"] += [{"name": name, "state": word, "cluster_of": mine[0]} for name, word in made["classes"].items()]
     return answer
-
-
-def _by_cluster(clusters: t.Mapping[str, t.Any]) -> t.List[t.List[str]]:
-    """The hosts, those with the same connection together."""
-    found: t.Dict[str, t.List[str]] = {}
-    for host, connection in clusters.items():
-        found.setdefault(json.dumps(connection, sort_keys=True), []).append(host)
-    return list(found.values())

@@ -70,12 +70,16 @@ class Writer:
         query = [("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict"), *_dry(dry_run)]
         return self._object(self._call("PATCH", "%s/%s" % (path, name), query, thing, _APPLY), "patch", path, name)
 
+    def create(self, path: str, thing: Object, dry_run: bool) -> Object:
+        """Make an object that is not there yet. Raises Refused, with status 409 where it is."""
+        query = [("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict"), *_dry(dry_run)]
+        return self._object(self._call("POST", path, query, thing, _JSON), "create", path, thing["metadata"].get("name", ""))
+
     def try_new(self, path: str, thing: Object) -> Object:
         """What the server would make of an object if its name were free. Raises Refused."""
         name = thing["metadata"]["name"]
         metadata = {**{key: value for key, value in thing["metadata"].items() if key != "name"}, "generateName": name[:50] + "-"}
-        query = [("fieldManager", FIELD_MANAGER), ("fieldValidation", "Strict"), *_dry(True)]
-        made = self._object(self._call("POST", path, query, {**thing, "metadata": metadata}, _JSON), "create", path, name)
+        made = self.create(path, {**thing, "metadata": metadata}, dry_run=True)
         made["metadata"]["name"] = name
         return made
 

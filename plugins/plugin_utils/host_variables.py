@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 from ansible.errors import AnsibleError
@@ -27,6 +28,17 @@ def of_hosts(task_vars: t.Mapping[str, t.Any], hosts: t.Iterable[str], name: str
     return {host: _of(hostvars, host, name, default) for host in hosts}
 
 
+def by_cluster(task_vars: t.Mapping[str, t.Any], hosts: t.Iterable[str], here: t.Any) -> t.List[t.Tuple[t.Any, t.List[str]]]:
+    """(connection options, hosts) of each cluster: hosts whose runtime_gate_cluster is the same belong to one.
+
+    :param here: runtime_gate_cluster in this task. :raises RuntimeGateError: as of_hosts does.
+    """
+    found: t.Dict[str, t.Tuple[t.Any, t.List[str]]] = {}
+    for host, connection in of_hosts(task_vars, hosts, "runtime_gate_cluster", here, {}).items():
+        found.setdefault(json.dumps(connection, sort_keys=True), (connection, []))[1].append(host)
+    return list(found.values())
+
+
 def _of(hostvars: t.Mapping[str, t.Any], host: str, name: str, default: t.Any) -> t.Any:
     try:
         known = hostvars[host]
@@ -46,4 +58,4 @@ def plain(value: t.Any) -> t.Any:
     return str(value)
 
 
-__all__ = ("of_hosts", "plain")
+__all__ = ("by_cluster", "of_hosts", "plain")

@@ -1,0 +1,97 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The admission policies in the cluster: made, changed and taken away as one, each step tried by the server first."""
+
+from __future__ import annotations
+
+import typing as t
+
+import yaml
+
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.declared_classes import (
+    is_ours,
+    others,
+    our_fields,
+    some,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.handler_policy import (
+    LIST_NAME,
+    lists_path,
+    policy_objects,
+    removal,
+)
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.admission_list import make_list
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_writer import Refused, Writer
+
+Data = t.Dict[str, t.Any]
+
+
+def install(writer: Writer, namespace: str, action: str, accepted: t.Sequence[str], check_mode: bool) -> Data:
+    """Both policies with their bindings, and an empty list where there is none: changed, notes, diff.
+
+    :raises RuntimeGateError: one of them belongs to somebody else, or is refused; nothing has been written then.
+    """
+    found: t.List[t.Tuple[str, Data, t.Optional[Data], Data]] = []
+    for path, thing in policy_objects(namespace, action, accepted):
+        name = "%s %s" % (thing["kind"], thing["metadata"]["name"])
+        live = writer.get(path, thing["metadata"]["name"])
+        if live is not None and not is_ours(live, "spec"):
+            raise RuntimeGateError("%s exists and belongs to %s; it is left alone" % (name, some(others(live)) or "nobody that is known"))
+        found.append((path, thing, live, _apply(writer, path, thing, name, dry_run=True)))
+    no_list = writer.get(lists_path(namespace), LIST_NAME) is None
+    if no_list:
+        make_list(writer, namespace, check_mode=True)
+    due = [
+        (path, thing, live, after) for path, thing, live, after in found if live is None or _said(live) != _said(after) or our_fields(live) != our_fields(after)
+    ]
+    if not check_mode:
+        for path, thing, _live, _after in due:
+            _apply(writer, path, thing, thing["metadata"]["name"], dry_run=False)
+        if no_list:
+            make_list(writer, namespace, check_mode=False)
+    diff = [_diff(thing, live, after) for _path, thing, live, after in due]
+    return {"changed": bool(due) or no_list, "notes": [], "diff": diff}
+
+
+def _apply(writer: Writer, path: str, thing: Data, name: str, dry_run: bool) -> Data:
+    try:
+        return writer.apply(path, thing, dry_run)
+    except Refused as refused:
+        if refused.status == 404:
+            raise RuntimeGateError("the API server does not know %s; Kubernetes 1.30 or later does" % path) from refused
+        owners = ", ".join("%s is owned by %s" % pair for pair in sorted(refused.owners.items()))
+        raise RuntimeGateError("%s: %s" % (name, owners or refused)) from refused
+
+
+def remove(writer: Writer, namespace: str, check_mode: bool) -> Data:
+    """Everything of ours, the bindings first: changed, notes, diff. What belongs to somebody else stays, and a note says so."""
+    going: t.List[t.Tuple[str, Data]] = []
+    notes = []
+    for path, name in removal(namespace):
+        live = writer.get(path, name)
+        if live is None:
+            continue
+        field = "data" if name == LIST_NAME else "spec"
+        if is_ours(live, field) or not others(live, field):
+            going.append((path, live))
+            writer.delete(path, live, dry_run=True)
+        else:
+            notes.append("%s %s belongs to %s: left alone" % (live["kind"], name, some(others(live, field))))
+    if not check_mode:
+        for path, live in going:
+            writer.delete(path, live, dry_run=False)
+    return {"changed": bool(going), "notes": notes, "diff": [_diff(live, live, None) for _path, live in going]}
+
+
+def _said(thing: t.Optional[Data]) -> t.Any:
+    return None if thing is None else thing.get("spec", thing.get("data"))
+
+
+def _diff(thing: Data, live: t.Optional[Data], after: t.Optional[Data]) -> Data:
+    before, then = (yaml.safe_dump(_said(one)) if one is not None else "" for one in (live, after))
+    header = "%s %s" % (thing["kind"], thing["metadata"]["name"])
+    return {"before_header": header, "after_header": header, "before": before, "after": then}
+
+
+__all__ = ("install", "remove")
