@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleError
-from ansible.plugins.action import ActionBase
-
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import ignoring
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.publication import parse_taint, publication_of
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_cluster, gate_record
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.gate_round import GateRound
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.kubectl_call import KubectlAction
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import run_store
 
 ARGUMENTS = {
@@ -34,6 +32,8 @@ ARGUMENTS = {
     "node_labels": {"type": "dict", "default": {}},
     "node_taints": {"type": "list", "elements": "raw", "default": []},
     "policy": {"type": "dict", "default": {}},
+    "read_workloads": {"type": "bool", "default": False},
+    "failing_pods": {"type": "bool", "default": False},
     "pending": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
     "pending_handlers": {"type": "list", "elements": "str", "default": []},
     "report_path": {"type": "path", "default": ""},
@@ -41,7 +41,7 @@ ARGUMENTS = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(KubectlAction):
     """On the controller, but for kubectl, which the first host of a run calls on the host that the task is delegated to."""
 
     TRANSFERS_FILES = False
@@ -81,21 +81,11 @@ class ActionModule(ActionBase):
         )
         if this_round.is_complete() and this_round.may_close():
             try:
-                result["ansible_stats"] = this_round.close(cluster, arguments["report_path"], self._task.check_mode)
+                whole = gate_cluster.remembered(store, key) if cluster else None
+                result["ansible_stats"] = this_round.close(whole, arguments["report_path"], self._task.check_mode)
             except RuntimeGateError as error:
                 result.update(failed=True, msg=str(error))
         return result
-
-    def _kubectl(self, command: str) -> str:
-        """What the command prints on the host of this task's connection."""
-        try:
-            answer = self._low_level_execute_command(command)
-        except AnsibleError as error:
-            raise RuntimeGateError("runtime_gate_kubectl_host: the host could not be reached: %s" % error) from error
-        if answer["rc"] != 0:
-            said = (answer["stderr"] or answer["stdout"]).strip()
-            raise RuntimeGateError("runtime_gate_kubectl_host: %s failed (rc %s): %s" % (command, answer["rc"], said[-500:]))
-        return answer["stdout"]
 
 
 def _options(arguments: t.Mapping[str, t.Any]) -> gate_record.Options:

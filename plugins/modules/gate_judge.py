@@ -66,6 +66,14 @@ options:
     description: See the option O(kubenode.runtime_gate.runtimeclass_crosscheck#module:policy).
     type: dict
     default: {}
+  read_workloads:
+    description: See the option O(kubenode.runtime_gate.runtimeclass_crosscheck#module:read_workloads). The closing step looks at them.
+    type: bool
+    default: false
+  failing_pods:
+    description: See the option O(kubenode.runtime_gate.runtimeclass_crosscheck#module:failing_pods). The closing step looks at them.
+    type: bool
+    default: false
   pending:
     description: Whether a handler that this run would load fails the host.
     type: str

@@ -16,12 +16,15 @@ import json
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crosscheck import crosscheck
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.engines import facts_of
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import parse_policy
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import judge
 
 Data = t.Dict[str, t.Any]
 
 REPORT_SCHEMA = 1
+#: How many hosts a message for all of them tells of; the table has each.
+_TOLD = 5
 
 #: The keys of a runtime's facts that a cross-check of the whole fleet looks at; the rest stays with its host.
 _FLEET_KEYS = (
@@ -48,7 +51,7 @@ def runtime_of(host: str, result: t.Mapping[str, t.Any]) -> t.Tuple[Data, t.Opti
 
     Where the node could not be read, the facts say so: nothing is known, so nothing passes.
     """
-    found = (result.get("ansible_facts") or {}).get("containerd_runtime")
+    found = facts_of(result.get("ansible_facts"))
     if found and not result.get("unreachable"):
         identity = dict(found.get("identity") or {})
         return dict(found, identity=dict(identity, hostname=identity.get("hostname") or host)), None
@@ -210,6 +213,15 @@ def host_message(record: t.Mapping[str, t.Any]) -> str:
     return "%s: %s" % (record["node"], " | ".join(told))
 
 
+def fleet_message(report: t.Mapping[str, t.Any], nobody: str) -> str:
+    """Why a fleet fails that was judged at once: the first hosts that do, each with its reasons. nobody: what to say of no host at all."""
+    failing = [record for record in report["hosts"] if record["fails"]]
+    if not report["hosts"]:
+        return nobody
+    told = [host_message(record) for record in failing[:_TOLD]]
+    return " || ".join(told + (["and %d more" % (len(failing) - _TOLD)] if len(failing) > _TOLD else []))
+
+
 def _word(verdict: t.Mapping[str, t.Any]) -> str:
     """The verdict in the words of the table: a time bomb is an ok that does not last."""
     if verdict["verdict"] == "ok":
@@ -347,6 +359,7 @@ __all__ = (
     "Options",
     "REPORT_SCHEMA",
     "broken_record",
+    "fleet_message",
     "fleet_records",
     "host_message",
     "judge_host",

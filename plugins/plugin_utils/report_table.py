@@ -88,7 +88,8 @@ def _row(host: Data) -> Row:
         why.append(host["error"])
     name = host["node"] or host["host"]
     engine = "unreachable" if host["unreachable"] else " ".join(filter(None, (host.get("engine"), host.get("version"))))
-    return Row(name, engine or "unknown", cells, host["fails"], why)
+    engine = engine or ("as listed" if host.get("evidence") == "declared" else "unknown")
+    return Row(name, engine, cells, host["fails"], why)
 
 
 def _columns(rows: t.Sequence[Row], width: int) -> t.List[str]:
