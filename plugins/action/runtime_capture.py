@@ -10,12 +10,12 @@ import typing as t
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.collect_options import COLLECT_OPTIONS
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.collect_options import ANY_OPTIONS
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.capture_directory import differs, write_capture
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.node_half import NodeHalfFailed, run_node_half
 
-_ARGUMENTS = dict(COLLECT_OPTIONS, dest={"type": "path", "required": True})
+_ARGUMENTS = dict(ANY_OPTIONS, dest={"type": "path", "required": True})
 _DIRECTORY_NAME = re.compile(r"[^/\x00-\x1f]+")
 
 

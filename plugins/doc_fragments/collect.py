@@ -14,11 +14,6 @@ options:
       - The root configuration file of the runtime.
       - Without it, the one that the daemon was started with, or that its unit names.
     type: path
-  containerd:
-    description:
-      - The executable of containerd that a restart would run.
-      - Without it, the one that the daemon's unit or the running process names, else the one on the PATH.
-    type: path
   endpoint:
     description:
       - The socket of the runtime, as a path or a C(unix://) URL.
@@ -40,4 +35,27 @@ notes:
   - Root privileges (C(become)) are needed to ask the runtime and to see its process.
   - Secrets are masked on the node, before anything leaves it. A file in which they cannot be located with certainty is
     withheld, and the result says so.
+"""
+
+    CONTAINERD = r"""
+options:
+  containerd:
+    description:
+      - The executable of containerd that a restart would run.
+      - Without it, the one that the daemon's unit or the running process names, else the one on the PATH.
+    type: path
+"""
+
+    CRIO = r"""
+options:
+  crio:
+    description:
+      - The executable of CRI-O that a restart would run.
+      - Without it, the one that the daemon's unit or the running process names, else the one on the PATH.
+    type: path
+  config_dir:
+    description:
+      - CRI-O's directory of drop-ins. Every file below it is configuration, whatever its name.
+      - Without it, the one that the daemon was started with, or that its unit names.
+    type: path
 """

@@ -18,6 +18,7 @@ description:
     and Docker's packages, from containerd 1.4 on.
 extends_documentation_fragment:
   - kubenode.runtime_gate.collect
+  - kubenode.runtime_gate.collect.containerd
   - kubenode.runtime_gate.controller
 options:
   dump:
@@ -31,6 +32,7 @@ options:
       - The recording is judged like the node itself, no host is touched.
     type: path
 seealso:
+  - module: kubenode.runtime_gate.crio_runtime_facts
   - module: kubenode.runtime_gate.runtime_capture
   - module: kubenode.runtime_gate.runtimeclass_crosscheck
 """
@@ -199,18 +201,23 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.collect_options import CAPTURE_KEY, COLLECT_OPTIONS
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.collect_options import (
+    CAPTURE_KEY,
+    COLLECT_OPTIONS,
+    RECORDED_EXCLUSIVE,
+    RECORDED_OPTIONS,
+)
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.collect import collect
 
 
 def main() -> t.NoReturn:
     """The half that runs on the node: it collects, masks and returns; the action plugin judges."""
     module = AnsibleModule(
-        argument_spec=dict(COLLECT_OPTIONS, dump={"type": "str", "no_log": True}, capture={"type": "path"}),
-        mutually_exclusive=[("dump", "capture")],
+        argument_spec={**COLLECT_OPTIONS, **RECORDED_OPTIONS},
+        mutually_exclusive=RECORDED_EXCLUSIVE,
         supports_check_mode=True,
     )
-    capture = collect(module.params)
+    capture = collect(dict(module.params, engine="containerd"))
     module.exit_json(**{"changed": False, CAPTURE_KEY: capture})
 
 

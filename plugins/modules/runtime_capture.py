@@ -13,10 +13,14 @@ author:
 description:
   - Writes a directory on the controller with the configuration files, the dump, the CRI answer and the facts about process, unit
     and kubelet of one node, a directory for each host.
-  - M(kubenode.runtime_gate.containerd_runtime_facts) judges such a recording like the node itself.
+  - Of a node with more than one runtime the one that serves the kubelet is recorded, containerd or CRI-O.
+  - M(kubenode.runtime_gate.containerd_runtime_facts) and M(kubenode.runtime_gate.crio_runtime_facts) judge such a recording like the
+    node itself.
   - Secrets are masked on the node, before anything leaves it.
 extends_documentation_fragment:
   - kubenode.runtime_gate.collect
+  - kubenode.runtime_gate.collect.containerd
+  - kubenode.runtime_gate.collect.crio
 attributes:
   action:
     description: Has a corresponding action plugin, so that parts of it run on the controller.
@@ -40,6 +44,7 @@ options:
     required: true
 seealso:
   - module: kubenode.runtime_gate.containerd_runtime_facts
+  - module: kubenode.runtime_gate.crio_runtime_facts
 """
 
 EXAMPLES = r"""
@@ -63,4 +68,4 @@ withheld:
   sample: {"/etc/containerd/config.toml.tmpl": "its secrets cannot be located, it is no readable TOML (line 3, not a TOML key)"}
 """
 
-# This module has no half of its own on the node: its action plugin runs the node half of containerd_runtime_facts.
+# This module has no half of its own on the node: its action plugin runs the node half of gate_facts.

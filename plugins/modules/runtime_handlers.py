@@ -23,6 +23,7 @@ description:
   - It installs nothing. The binaries of a handler must be there.
 extends_documentation_fragment:
   - kubenode.runtime_gate.collect
+  - kubenode.runtime_gate.collect.containerd
   - kubenode.runtime_gate.writer
 options:
   _request:

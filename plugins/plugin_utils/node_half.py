@@ -10,7 +10,8 @@ import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.collect_options import CAPTURE_KEY
 
-MODULE = "kubenode.runtime_gate.containerd_runtime_facts"
+#: The node half that reads whichever engine serves the kubelet.
+MODULE = "kubenode.runtime_gate.gate_facts"
 
 # What ansible-core's wrapper, the interpreter or the shell say where no Python, or one that is too old, is on the node.
 _PYTHON = re.compile(
@@ -41,14 +42,16 @@ def run_node_half(
     execute_module: t.Callable[..., t.Dict[str, t.Any]],
     arguments: t.Mapping[str, t.Any],
     task_vars: t.Mapping[str, t.Any],
+    module: str = MODULE,
 ) -> t.Tuple[t.Dict[str, t.Any], t.Dict[str, t.Any]]:
     """(capture, rest of the module's result: warnings and the like).
 
     :param execute_module: ``_execute_module`` of the action plugin.
     :param arguments: the options of collect_options.py; None means not given.
+    :param module: the module whose node half is run.
     :raises NodeHalfFailed: the module failed, or the host is unreachable.
     """
-    return run_module(execute_module, MODULE, CAPTURE_KEY, arguments, task_vars)
+    return run_module(execute_module, module, CAPTURE_KEY, arguments, task_vars)
 
 
 def run_module(
