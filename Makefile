@@ -17,8 +17,10 @@ N ?= 60
 # The whole matrix and every fault take about half an hour each: make matrix MATRIX= and make faults FAULTS=
 MATRIX ?= --slice --lines 1.7,2.1,2.4
 FAULTS ?= --slice 12
+COMBINATIONS ?= 1020
+CLUSTER_SLICE := --lines 1.7,2.1 --combinations 136
 
-.PHONY: help gate test unit cases catalogue differential real-daemons matrix faults sanity lint clean venv
+.PHONY: help gate test unit cases catalogue differential real-daemons matrix faults cluster-test cluster-slice prediction sanity lint clean venv
 
 help:
 	@echo 'make gate          audit of the embedded example cluster'
@@ -26,6 +28,7 @@ help:
 	@echo '                   audit of real nodes; ends non-zero when a host fails'
 	@echo 'make test          every kind of test'
 	@echo 'make unit | cases | catalogue | differential N=300 | real-daemons | matrix | faults | sanity | lint'
+	@echo 'make cluster-test  the cluster side: a real control plane, real nodes with real pods, and the prediction matrix (make prediction: alone)'
 	@echo 'make clean         removes .venv and .cache'
 
 venv: $(READY)
@@ -45,7 +48,7 @@ test: $(READY)
 	@tests/system_packages.sh
 	@# Built here once, and not by whichever test asks first: a test's own time-out is not made for a compiler.
 	$(BIN)/python -m tests.testbed.tools fetch all
-	@tests/run_all.sh 'real-daemons differential' 'lint unit cases catalogue matrix faults sanity'
+	@tests/run_all.sh 'real-daemons differential' 'lint unit cases catalogue cluster-slice matrix faults sanity'
 
 unit: $(READY)
 	@mkdir -p .cache/coverage
@@ -69,6 +72,16 @@ matrix: $(READY)
 
 faults: $(READY)
 	$(BIN)/python -m tests.faults $(FAULTS)
+
+# A real control plane, real kubelets on real containerds; at most two of the release lines in the slice that make test runs.
+cluster-test: $(READY)
+	$(BIN)/python -m pytest tests/cluster
+
+cluster-slice: $(READY)
+	$(BIN)/python -m pytest tests/cluster $(CLUSTER_SLICE)
+
+prediction: $(READY)
+	$(BIN)/python -m pytest tests/cluster/test_prediction.py --combinations $(COMBINATIONS)
 
 sanity: $(READY)
 	@tests/sanity.sh

@@ -88,7 +88,7 @@ def _taint(draw: random.Random) -> Table:
 
 def _tolerating(draw: random.Random, operator: str | None, effect: str | None, taint: Table) -> Table:
     """A toleration that matches the taint as often as not."""
-    made: Table = {"key": draw.choice((_KEY, _KEY, _KEY, _OTHER_KEY))}
+    made: Table = {"key": _KEY if draw.random() < 0.8 else _OTHER_KEY}
     if operator == "Exists" and draw.random() < 0.2:
         del made["key"]
     if operator is not None:
@@ -106,13 +106,16 @@ def _tolerating(draw: random.Random, operator: str | None, effect: str | None, t
 
 def _toleration(draft: _Draft, draw: random.Random, operator: str | None, effect: str | None) -> None:
     taint = _taint(draw)
+    if operator in ("Lt", "Gt") and draw.random() < 0.8:
+        taint["value"] = draw.choice(("5", "7", "12"))
     if effect is not None and draw.random() < 0.7:
         taint["effect"] = effect
     draft.taints.append(taint)
     if draw.random() < 0.15:
         draft.taints.append({"key": _OTHER_KEY, "value": "no", "effect": "NoSchedule"})
     wanted = [_tolerating(draw, operator, effect, taint)]
-    place = draw.choice(("class", "class", "pod", "both"))
+    # The API server takes Lt and Gt from pods, with the feature gate; from a RuntimeClass it refuses them even then.
+    place = "pod" if operator in ("Lt", "Gt") else draw.choice(("class", "class", "pod", "both"))
     if place in ("class", "both"):
         draft.scheduling()["tolerations"] = wanted
     if place in ("pod", "both"):
@@ -149,7 +152,7 @@ def _overhead(draft: _Draft, draw: random.Random) -> None:
 def _own_overhead(draft: _Draft, draw: random.Random) -> None:
     """The pod brings an overhead: another one, or the class's, however it is written."""
     draft.overhead(cpu="250m", memory="128Mi")
-    same = draw.random() < 0.25
+    same = draw.random() < 0.15
     draft.spec["overhead"] = {"cpu": "0.25" if same else draw.choice(("200m", "1")), "memory": draw.choice(("128Mi", "131072Ki"))}
 
 
@@ -162,10 +165,10 @@ def _lonely_overhead(draft: _Draft, draw: random.Random) -> None:
 
 def _node_state(draft: _Draft, draw: random.Random) -> None:
     draft.scheduling()
-    draft.cordoned = draw.random() < 0.6
+    draft.cordoned = draw.random() < 0.5
     if draw.random() < 0.3:
         draft.spec["tolerations"] = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}]
-    draft.allocatable["pods"] = draw.choice(("0", "1", "110"))
+    draft.allocatable["pods"] = draw.choice(("0", "0", "1"))
 
 
 def _anything(draft: _Draft, draw: random.Random) -> None:

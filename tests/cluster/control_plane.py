@@ -16,6 +16,8 @@ from __future__ import annotations
 import base64
 import concurrent.futures
 import contextlib
+import http.client
+import io
 import json
 import pathlib
 import secrets
@@ -24,6 +26,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import typing as t
 import urllib.error
@@ -91,6 +94,7 @@ class ControlPlane:
         self._gates = [f"--feature-gates={','.join(feature_gates)}"] if feature_gates else []
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.tokens = {name: secrets.token_hex(16) for name in (ADMIN, *users)}
+        self._connections = threading.local()
         self.directory = pathlib.Path()
         self.url = self.etcd_url = ""
 
@@ -172,14 +176,29 @@ class ControlPlane:
 
     def request(self, method: str, path: str, body: t.Any = None, user: str = ADMIN, content_type: str = "application/json") -> t.Any:
         """The parsed answer of the API server. Raises urllib.error.HTTPError for a refusal."""
-        request = urllib.request.Request(
-            self.url + path,
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {self.tokens[user]}", "Content-Type": content_type},
-        )
-        with _direct(request, ssl.create_default_context(cafile=self.ca_file)) as answer:
-            return json.loads(answer.read() or "null")
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self.tokens[user]}", "Content-Type": content_type}
+        try:
+            answer, text = self._exchange(method, path, data, headers)
+        except (http.client.RemoteDisconnected, BrokenPipeError):
+            answer, text = self._exchange(method, path, data, headers)  # it had closed an idle connection
+        if answer.status >= 400:
+            raise urllib.error.HTTPError(self.url + path, answer.status, answer.reason, answer.headers, io.BytesIO(text))
+        return json.loads(text or "null")
+
+    def _exchange(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> tuple[http.client.HTTPResponse, bytes]:
+        """One request on this thread's connection."""
+        connection = getattr(self._connections, "one", None)
+        if connection is None:
+            context = ssl.create_default_context(cafile=self.ca_file)
+            connection = self._connections.one = http.client.HTTPSConnection(self.url.partition("//")[2], timeout=30, context=context)
+        try:
+            connection.request(method, path, data, headers)
+            answer = connection.getresponse()
+            return answer, answer.read()
+        except BaseException:
+            connection.close()  # the next request opens it anew
+            raise
 
     def create(self, objects: t.Sequence[dict[str, t.Any]]) -> None:
         """Create objects of the kinds in _RESOURCES, several at once. A Node gets its status as well. Raises ControlPlaneError with

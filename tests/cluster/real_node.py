@@ -47,7 +47,10 @@ _KUBELET_CONFIG, _KUBECONFIG, _CNI = "/var/lib/kubelet/config.yaml", "/etc/kuber
 _LOOPBACK_NETWORK = {"cniVersion": "1.0.0", "name": "loopback", "plugins": [{"type": "loopback"}]}
 # A release line without a package of Debian's has its own daemon; ctr and the shim are this package's.
 _PACKAGED = "containerd-2.1"
-_CGROUPS, _GROUP = pathlib.Path("/sys/fs/cgroup"), "runtime-gate-node"
+_TASKS = "/run/containerd/io.containerd.runtime.v2.task/k8s.io"
+# Without groups by quality of service the kubelet names no parent, and containerd's own choice is this one.
+_GROUPS = pathlib.Path("/sys/fs/cgroup")
+_PARENT = "k8s.io"
 
 
 def containerd_config(line: str, runtimes: t.Mapping[str, t.Mapping[str, t.Any]] | None = None, default: str = "runc", top: str = "") -> str:
@@ -135,6 +138,8 @@ def _ended(pid: int) -> bool:
 class RealNode:
     """One node. It joins the cluster when the with-block begins; its Node, processes and control groups go when it is left.
 
+    Where the test is killed, the kernel ends the processes and drops the mounts; empty control groups stay.
+
     :ivar containerd: the host with its daemon: paths, socket, restart.
     """
 
@@ -147,13 +152,11 @@ class RealNode:
         self._cluster = cluster
         self._labels = dict(labels or {})
         self._config = containerd_config(line) if config is None else config
-        self._group = f"{_GROUP}-{os.getpid()}-{name}"
         self._kubelet: subprocess.Popen[bytes] | None = None
         self.containerd: ContainerdHost
 
     def __enter__(self) -> RealNode:
         self.directory.mkdir(parents=True, exist_ok=True)
-        _sweep()
         self.containerd = _Host(self.line, name=self.name)
         try:
             self._install()
@@ -171,9 +174,11 @@ class RealNode:
         with contextlib.suppress(OSError):
             self._cluster.request("DELETE", f"/api/v1/nodes/{self.name}")
         self.stop_kubelet()
+        tasks = self.containerd.path(_TASKS)
+        left = [entry.name for entry in tasks.iterdir()] if tasks.is_dir() else []
         self.containerd.close()
         # The kernel empties the control groups of the pods a moment after the last process.
-        wait_until(lambda: not _remove_groups(self._group), 10)
+        wait_until(lambda: not _remove_groups(left), 10)
 
     def _install(self) -> None:
         host = self.containerd
@@ -201,7 +206,6 @@ class RealNode:
             "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}, "x509": {"clientCAFile": self._cluster.ca_file}},
             "authorization": {"mode": "AlwaysAllow"},
             "cgroupDriver": "cgroupfs",
-            "cgroupRoot": f"/{self._group}",
             "cgroupsPerQOS": False,
             "enforceNodeAllocatable": [],
             "failCgroupV1": False,
@@ -288,21 +292,13 @@ class RealNode:
         return {row[0]: int(row[1]) for row in rows if row[2] == "RUNNING"}
 
 
-def _remove_groups(pattern: str) -> list[pathlib.Path]:
-    """Removes the groups of that name in every hierarchy, and says which are still in use."""
-    for top in _CGROUPS.glob(f"*/{pattern}"):
-        inner = [path for path in top.rglob("*") if path.is_dir()]
-        for group in [*sorted(inner, reverse=True), top]:
-            with contextlib.suppress(OSError):
-                group.rmdir()
-    return list(_CGROUPS.glob(f"*/{pattern}"))
-
-
-def _sweep() -> None:
-    """The groups of nodes whose test was killed: nobody else takes them away."""
-    for top in _CGROUPS.glob(f"*/{_GROUP}-*-*"):
-        if not pathlib.Path(f"/proc/{top.name.removeprefix(_GROUP).split('-')[1]}").exists():
-            _remove_groups(top.name)
+def _remove_groups(identifiers: t.Iterable[str]) -> list[pathlib.Path]:
+    """Removes the groups of these containers in every hierarchy, and says which are still in use."""
+    groups = [group for identifier in identifiers for group in _GROUPS.glob(f"*/{_PARENT}/{identifier}")]
+    for group in groups:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+    return [group for group in groups if group.exists()]
 
 
 __all__ = ("RESTART", "RealNode", "containerd_config")
