@@ -21,8 +21,8 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.verdict
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 # Faults that by their number say why CRI is down, the most precise first (faults/start.py).
 _CRI_DOWN = (27, 3, 26)
-# How the message of a fault that stops the daemon begins, whatever its number (faults/start.py).
-_STOPPED = "containerd does not start"
+# How the message of a fault that stops the daemon begins, whatever its number (faults/start.py, crio/starts.py).
+_STOPPED = ("containerd does not start", "CRI-O does not start")
 # Names that people really use for handlers: none of them is a typing error of another one.
 _ESTABLISHED = (
     "runc",

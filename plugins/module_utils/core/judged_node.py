@@ -106,8 +106,8 @@ def read_runtime(raw: t.Any, node: str) -> Runtime:
         return Runtime(why_unknown="its runtime was not read")
     if not isinstance(raw, t.Mapping) or "handlers" not in raw:
         raise RuntimeGateError(
-            f"node {node}: runtime is neither the facts of containerd_runtime_facts nor a mapping with handlers;"
-            " pass ansible_facts['containerd_runtime'] of that host"
+            f"node {node}: runtime is neither the facts of containerd_runtime_facts or crio_runtime_facts nor a mapping with handlers;"
+            " pass ansible_facts['containerd_runtime'] or ansible_facts['crio_runtime'] of that host"
         )
     if any(key in raw for key in ("schema", "evidence", "cri_ready", "layers")):
         return _facts(raw, node)
