@@ -11,27 +11,18 @@ import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import entries, part, shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.resources import OVER, pod_requests
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime_class import WORKLOAD_KINDS, custom_templates
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 
-WORKLOAD_KINDS = (
-    "Pod",
-    "PodTemplate",
-    "Deployment",
-    "DaemonSet",
-    "StatefulSet",
-    "ReplicaSet",
-    "ReplicationController",
-    "Job",
-    "CronJob",
-)
 _GROUP = "node.k8s.io/"
 _VERSIONS = ("node.k8s.io/v1", "node.k8s.io/v1beta1", "node.k8s.io/v1alpha1")
 _INFO = ("bootID", "machineID", "operatingSystem", "architecture", "containerRuntimeVersion", "kubeletVersion")
 
 
 class ClusterObjects:
-    """Objects of the kinds that the cross-check reads. Others are passed over.
+    """Objects of the kinds that the cross-check reads, and of other APIs those with a pod template that names a RuntimeClass. The rest is
+    passed over.
 
     runtime_classes, nodes, workloads, events: the (small) objects. empty_lists: how many List objects without items were seen:
     somebody says "none", which is not the same as saying nothing. repeated: sentences about objects that stand twice, word for word.
@@ -69,6 +60,8 @@ class ClusterObjects:
             self.workloads.append(slim_workload(document, where))
         elif kind == "Event" and version == "v1":
             self.events.append(slim_event(document, where))
+        else:
+            self.workloads += [slim_workload(each, where) for each in custom_templates(document)]
 
     def _add_list(self, document: dict[str, t.Any], kind: str, version: str, where: str) -> None:
         items = document["items"]

@@ -26,6 +26,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime
     read_classes,
     read_references,
     required_as_classes,
+    unfolded,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.verdict import (
     LACKING,
@@ -83,6 +84,7 @@ def crosscheck(
     if verdicts not in ("notable", "all"):
         raise RuntimeGateError(f"verdicts is {verdicts!r}; it takes notable or all")
     rules = parse_policy(policy)
+    workloads = unfolded(workloads)
     references = read_references(workloads)
     every_class = read_classes(runtime_classes if classes_read else [], rules, references)
     if classes_read:
@@ -96,7 +98,8 @@ def crosscheck(
     records = _records(groups, classes, rules, verdicts)
     counts = _counts(groups, classes, every_class, everywhere, judged_nodes)
     missing = _missing(groups, classes)
-    ok = bool(classes_read) and counts["fails"] == 0
+    # Without a node nothing was shown about any: that is no pass, unless nothing was asked of any either.
+    ok = bool(classes_read) and counts["fails"] == 0 and bool(everywhere or not classes)
     rooms = rooms_of(everywhere, workloads) if fleet else {}
     overheads = overhead_report(_targeted(groups, classes), rooms, workloads is not None)
     told = _told_failures(failures, groups, classes, rules)

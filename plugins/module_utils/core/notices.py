@@ -78,7 +78,10 @@ def _classes_not_read(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
 
 
 def _no_nodes(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
-    if not fleet.groups:
+    if fleet.judged and not fleet.nodes:
+        fix = "Look at where the nodes come from: nodes, the manifests, or the cluster's Node objects."
+        yield notice("no_nodes_judged", "error", "there is no node, so nothing is shown about any class, and nothing passes", fix)
+    elif not fleet.groups:
         yield notice("no_nodes_judged", "warning", "no node was judged, so nothing is shown about any")
 
 
@@ -286,8 +289,9 @@ def _orphans(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     found: dict[str, list[str]] = {}
     for node in fleet.judged_nodes():
         for handler in node.runtime.handlers:
-            # runc is always there on containerd, wanted or not.
-            if handler not in named and handler not in (node.runtime.default_handler, "runc"):
+            # runc is always there, wanted or not; CRI-O's packages bring crun as well.
+            brought = (node.runtime.default_handler, "runc", "crun" if node.runtime.engine == "crio" else "")
+            if handler not in named and handler not in brought:
                 found.setdefault(handler, []).append(node.name)
     for handler, nodes in sorted(found.items()):
         yield notice(

@@ -68,6 +68,43 @@ def read_references(workloads: t.Iterable[t.Any] | None) -> References | None:
     return found
 
 
+#: Kinds of the API server itself that are or make pods.
+WORKLOAD_KINDS = ("Pod", "PodTemplate", "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob")
+
+
+def unfolded(workloads: t.Any) -> t.Any:
+    """The workloads with the items of a List in its place, and for an object of another API (a JobSet, an MPIJob, a RayCluster, a
+    Tekton PipelineRun) one workload for each pod template in it that names a RuntimeClass. What is no list stays what it is."""
+    if not isinstance(workloads, (list, tuple)):
+        return workloads
+    found: list[t.Any] = []
+    for workload in workloads:
+        kind = str(workload.get("kind") or "") if isinstance(workload, t.Mapping) else ""
+        if kind.endswith("List") and isinstance(workload.get("items"), (list, tuple)):
+            typed = {} if kind == "List" else {"kind": kind[: -len("List")]}
+            found += unfolded([{**typed, **item} if isinstance(item, t.Mapping) else item for item in workload["items"]])
+        elif kind and kind not in WORKLOAD_KINDS:
+            found += custom_templates(workload) or [workload]
+        else:
+            found.append(workload)
+    return found
+
+
+def custom_templates(thing: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+    """The pod specs that name a RuntimeClass anywhere within an object whose API is not known, each as a workload of its kind."""
+    found = []
+    open_parts: list[t.Any] = [thing]
+    while open_parts:
+        inner = open_parts.pop()
+        if isinstance(inner, t.Mapping):
+            if isinstance(inner.get("runtimeClassName"), str) and inner["runtimeClassName"]:
+                found.append({"kind": thing.get("kind"), "metadata": thing.get("metadata"), "spec": {"template": {"spec": inner}}})
+            open_parts += reversed(list(inner.values()))
+        elif isinstance(inner, (list, tuple)):
+            open_parts += reversed(inner)
+    return found
+
+
 def _count(workload: t.Mapping[str, t.Any], where: str, found: References) -> None:
     is_pod = workload.get("kind") == "Pod"
     if is_pod and part(workload, "status", where=where).get("phase") in OVER:

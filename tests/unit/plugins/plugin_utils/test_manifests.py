@@ -261,3 +261,12 @@ def test_kubectl() -> None:
 def test_workloads_are_made_small(tmp_path: pathlib.Path, kind: str, raw: dict[str, t.Any], small: dict[str, t.Any]) -> None:
     items = {"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "x/v1", "kind": kind, "metadata": {"name": "n", "namespace": "s"}, **raw}]}
     assert read_kubectl(items, "workloads").workloads == [{"kind": kind, "metadata": {"name": "n", "namespace": "s"}, **small}]
+
+
+def test_pod_templates_of_other_apis_are_taken(tmp_path: pathlib.Path) -> None:
+    template = {"spec": {"runtimeClassName": "spin", "containers": []}}
+    jobs = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "n", "namespace": "s"}}
+    jobs["spec"] = {"replicatedJobs": [{"template": {"spec": {"template": template}}}, {"template": {"spec": {"template": {"spec": {}}}}}]}
+    (tmp_path / "jobs.yaml").write_text(json.dumps(jobs))
+    small = {"kind": "JobSet", "metadata": {"name": "n", "namespace": "s"}, "spec": {"template": {"spec": {"runtimeClassName": "spin"}}}}
+    assert read_manifests([str(tmp_path)]).workloads == [small]

@@ -40,6 +40,13 @@ def pod(name: str, on: str | None, names: str | None = None, phase: str = "Runni
     return {"kind": "Pod", "metadata": {"name": name, "namespace": "ns"}, "spec": spec, "status": {"phase": phase}}
 
 
+def test_without_a_node_nothing_passes_that_was_asked() -> None:
+    result = crosscheck([GVISOR], [])
+    assert (result["ok"], result["lines"], result["verdicts"]) == (False, [], [])
+    assert crosscheck([], [], policy={"required_handlers": ["runc"]})["ok"] is False
+    assert crosscheck([], [])["ok"] is True
+
+
 def test_the_whole_result() -> None:
     result = crosscheck([GVISOR], [node("w2"), node("w1", ["runc", "runsc"]), node("w0", labels={})], verdicts="all")
     assert result["ok"] is False
@@ -131,6 +138,21 @@ def test_required_handlers_ask_every_node_whatever_the_cluster_says() -> None:
             ["missing"],
             False,
         ),
+        ("referenced", [{"kind": "List", "items": [pod("p", "w1", "spin")]}], ["missing"], False),
+        ("referenced", [{"kind": "PodList", "items": [{"spec": {"runtimeClassName": "spin"}, "status": {"phase": "Failed"}}]}], [], True),
+        (
+            "referenced",
+            [{"kind": "JobSet", "spec": {"replicatedJobs": [{"template": {"spec": {"template": {"spec": {"runtimeClassName": "spin"}}}}}]}}],
+            ["missing"],
+            False,
+        ),
+        (
+            "referenced",
+            [{"kind": "MPIJob", "spec": {"mpiReplicaSpecs": {"Worker": {"template": {"spec": {"runtimeClassName": "spin"}}}}}}],
+            ["missing"],
+            False,
+        ),
+        ("referenced", [{"kind": "CustomResourceDefinition", "spec": {"runtimeClassName": {"type": "string"}}}], [], True),
         ("referenced", [{"kind": "PodTemplate", "template": {"spec": {"runtimeClassName": "spin"}}}], ["missing"], False),
         ("referenced", [{"kind": "CronJob"}, {"kind": "Job", "spec": None}, {"kind": "Pod"}], [], True),
     ],

@@ -32,6 +32,7 @@ SEVEN = [node(f"n{i}", ["runc", "x"]) for i in range(7)]
     ("name", "severity", "seen", "twin", "words"),
     [
         ("no_nodes_judged", "warning", ([], []), ([], [node("a")]), ["no node"]),
+        ("no_nodes_judged", "error", ([cls()], []), ([cls()], [node("a", ["h"])]), ["there is no node", "nothing passes"]),
         ("no_runtime_classes", "info", ([], [node("a")]), ([cls()], [node("a", ["h"])]), ["no RuntimeClass"]),
         (
             "old_api_version",
