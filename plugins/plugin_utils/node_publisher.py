@@ -74,10 +74,10 @@ class _Publisher:
         self._refused_labels: t.List[str] = []
 
     def run(self) -> Object:
-        node = self._api.node(self._name)
-        before = _ours(node, self._wanted)
-        after = dict(before)
         try:
+            node = self._api.node(self._name)
+            before = _ours(node, self._wanted)
+            after = dict(before)
             after["labels"] = self._apply_labels(node)
             after["condition"] = self._patch_condition(node)
             if self._refused_labels:
@@ -85,7 +85,7 @@ class _Publisher:
             if self._take_taint(node):
                 after["startup_taint"] = None
         except RuntimeGateError as error:
-            raise RuntimeGateError(f"Node {self._name}: {error}. {self._so_far()}") from error
+            raise RuntimeGateError(f"{error}. {self._so_far()}") from error
         return {
             "changed": bool(self._written),
             "written": self._written,
@@ -115,7 +115,9 @@ class _Publisher:
                 raise
             # What somebody else owns stays theirs; all the rest is brought up to date, so that no stale label stays with it.
             wanted = {key: value for key, value in wanted.items() if key not in theirs}
-            self._refused_labels = [f"label {key} is written by somebody else ({said}); it was left alone" for key, said in theirs.items()]
+            self._refused_labels = [
+                f"label {key} of Node {self._name} is written by somebody else ({said}); it was left alone" for key, said in theirs.items()
+            ]
             if owned == set(wanted):
                 return wanted
             self._apply(node, wanted)
