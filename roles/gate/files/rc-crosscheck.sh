@@ -245,6 +245,8 @@ def main(mode, dump_path, handlers_path):
     text = read(dump_path, "the dump")
     lines = [line.strip() for line in read(handlers_path, "the list of handlers").splitlines()]
     wanted = sorted({line for line in lines if line and not line.startswith("#")})  # no handler's name can start with #
+    if not wanted and os.environ.get("RC_HANDLERS_FILE"):
+        fail("RC_HANDLERS_FILE: %s names no handler, so nothing can be checked" % os.environ["RC_HANDLERS_FILE"])
     if not text.strip():
         fail("the dump is empty")
     parser = toml_parser()

@@ -136,9 +136,16 @@ def test_the_list_may_have_blank_lines_repetitions_and_foreign_line_ends(check, 
     assert check(text=text, dump=capture("070", "2.1") / "config-dump.toml")[:2] == (0, "OK\n")
 
 
-def test_no_handler_asked_for_is_ok_where_the_dump_is_good(check):
-    assert check(dump=capture("070", "2.1") / "config-dump.toml")[:2] == (0, "OK\n")
-    assert check(dump=capture("021", "2.1") / "config-dump.toml")[:2] == (2, "")
+@pytest.mark.parametrize("text", ["", "\n  \n", "# to be filled in\n"])
+def test_a_list_without_a_handler_checks_nothing(check, text):
+    status, printed, error = check(text=text, dump=capture("070", "2.1") / "config-dump.toml")
+    assert (status, printed) == (2, "") and "handlers names no handler, so nothing can be checked" in error
+
+
+def test_a_cluster_without_a_class_is_ok_where_the_dump_is_good(check, tmp_path):
+    path = executable(tmp_path / "bin" / "kubectl", "exit 0\n")
+    for case, expected in (("070", (0, "OK\n")), ("021", (2, ""))):
+        assert check(dump=capture(case, "2.1") / "config-dump.toml", path=path, RC_HANDLERS_FILE=None)[:2] == expected
 
 
 @pytest.mark.parametrize(
