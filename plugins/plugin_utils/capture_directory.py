@@ -44,7 +44,7 @@ _TEXT_KEYS = (
     "crictl collected_at collector cri_state next_version next_version_output next_config_path daemon_exe daemon_path "
     "daemon_cwd hostname boot_id machine_id os arch distribution next_cmdline reload_evidence"
 ).split()
-_MAPPING_KEYS = "binaries files not_utf8 unreadable withheld links sha256 kubelet unit environment next_environment".split()
+_MAPPING_KEYS = "binaries files not_utf8 unreadable withheld links sha256 kubelet unit environment next_environment binary_times".split()
 _LIST_KEYS = "directories absent truncated runtimes undecided problems not_executable".split()
 _PLACEHOLDER = "__RUNTIME_GATE_MASKED_"
 _COMMAND_LINES = ("cmdline", "next_cmdline", "exec_start")

@@ -513,6 +513,8 @@ class _Collector:
         # exec.LookPath goes along the PATH and nowhere else.
         self._node["binaries"] = binaries.look_up(names, path or _SERVICE_PATH, None, None, root)
         self._node["not_executable"] = crio.not_executable(names, root)
+        times = crio.changed((path for path in self._node["binaries"] if path.startswith("/")), root)
+        self._node["binary_times"] = {path: _iso(when) for path, when in times.items()}
 
     # ---- assembly: nothing unmasked passes here
 

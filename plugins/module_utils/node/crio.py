@@ -158,6 +158,17 @@ def not_executable(paths: t.Iterable[str], root: str) -> t.List[str]:
     return sorted(path for path in paths if path.startswith("/") and os.path.exists(root + path) and not _is_executable(root + path))
 
 
+def changed(paths: t.Iterable[str], root: str) -> t.Dict[str, float]:
+    """Path -> when the file last came there or changed (its ctime: a package brings files with old modification times)."""
+    found = {}
+    for path in paths:
+        try:
+            found[path] = os.stat(root + path).st_ctime
+        except OSError:
+            continue
+    return found
+
+
 def _is_executable(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)
 
@@ -272,6 +283,7 @@ __all__ = (
     "NO_SUCH_HANDLER",
     "Reloads",
     "ask_config",
+    "changed",
     "directory",
     "gather",
     "listen",

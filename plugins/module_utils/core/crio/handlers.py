@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.comparison import plain
@@ -31,6 +32,10 @@ COMPARED_KEYS = (
 )
 #: … and what is filled in: compared only where both sides say it.
 _FILLED_KEYS = ("monitor_path", "monitor_exec_cgroup", "container_min_memory", "container_create_timeout")
+_LEAST_TIMEOUT = 30
+_DEFAULT_MEMORY = 12.0 * 1024**2
+#: docker/go-units, RAMInBytes.
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgtKMGT])?[iI]?[bB]?\Z")
 #: Settings of a handler that stand in its public facts as options, beside its type and program.
 _OPTIONS = (
     "runtime_root runtime_config_path monitor_path monitor_cgroup monitor_exec_cgroup monitor_env allowed_annotations"
@@ -47,8 +52,18 @@ def comparable(mine: Table, other: Table) -> t.Dict[str, t.Any]:
         found.pop("runtime_path", None)
     for key in _FILLED_KEYS:
         if plain(mine.get(key)) is not None and plain(other.get(key)) is not None:
-            found[key] = mine[key]
+            found[key] = _as_validated(key, mine[key])
     return found
+
+
+def _as_validated(key: str, value: t.Any) -> t.Any:
+    """What CRI-O makes of a value at its start (``ValidateContainerMinMemory``, ``ValidateContainerCreateTimeout``)."""
+    if key == "container_create_timeout":
+        return max(int(value), _LEAST_TIMEOUT)
+    if key == "container_min_memory":
+        size = _SIZE.match(str(value).strip())
+        return float(size.group(1)) * 1024 ** " kmgt".index((size.group(2) or " ").lower()) if size else _DEFAULT_MEMORY
+    return value
 
 
 def judge(name: str, handler: Table, rules: t.Optional[CrioRules], executables: Executables, introspected: bool) -> Verdict:

@@ -40,7 +40,7 @@ class Drop(t.NamedTuple):
     """A handler that CRI-O takes away at its start: ``Runtime handler … is being ignored due to``.
 
     :ivar kind: path_missing, not_on_path, type, vm_name, config_path, config_path_type, annotation, sync_log, websockets,
-        affinity. :ivar key: the setting that is wrong. :ivar value: its value.
+        affinity, daemon (the daemon's own word). :ivar key: the setting that is wrong. :ivar value: its value.
     """
 
     handler: str

@@ -19,6 +19,7 @@ _MENDING = {
     "annotation": "Take %(value)r out of allowed_annotations",
     "sync_log": "Take no_sync_log away, or set runtime_type to oci",
     "websockets": "Take stream_websockets away, or set runtime_type to pod",
+    "daemon": "Look for `Runtime handler \"%(handler)s\" is being ignored due to` in the log of CRI-O and mend what it names",
     "affinity": "Set exec_cpu_affinity to first, or take it away",
 }
 

@@ -12,6 +12,7 @@ import typing as t
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio import command_line, load, loaded, reload
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.documents import CrioDocument
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.executables import Executables
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.load import Drop
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.release_lines import CrioRules, rules_for
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Declaration, Document
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import Files, Refusal
@@ -26,6 +27,8 @@ _STRAY = re.compile(
     re.IGNORECASE,
 )
 _STRAY_DIRECTORY = re.compile(r"/(?:backups?|old|bak|orig|archive|disabled)(?:[.\-_]\d+)?/", re.IGNORECASE)
+#: Which file a failing `crio config` stumbled over.
+_DECODING = re.compile(r"unable to decode configuration (\S+?):")
 #: Where configuration of CRI-O lies.
 _CRIO_DIRECTORIES = ("/etc/crio/", "/usr/etc/crio/", "/usr/share/crio/", "/usr/lib/crio/", "/usr/local/etc/crio/", "/run/crio/")
 
@@ -61,7 +64,8 @@ class CrioSituation:
         self._believe_answer()
         self.load: t.Optional[load.CrioLoad] = self.start(self.rules) if self.rules is not None else None
         if self.load is not None:
-            self.load.refusal = self.load.refusal or self._refused_by_binary(self.load)
+            self._heed_binary(self.load)
+            self._heed_daemon(self.load)
         self.loaded, self.reload = reload.settle(self.answer, self)
         self.cri_ready = cri_ready(self.node, self.loaded is not None)
         if self.loaded is None and capture.get("info") is not None:
@@ -103,15 +107,34 @@ class CrioSituation:
         other.load = other.start(rules)
         return other
 
-    def _refused_by_binary(self, load: load.CrioLoad) -> t.Optional[Refusal]:
-        """``crio config`` of the binary on disk fails although the model can read the files: its own word counts."""
+    def _heed_binary(self, load: load.CrioLoad) -> None:
+        """``crio config`` of the binary on disk fails although the model does not say so: its own word counts."""
         dump = self.dump or {}
-        if self.upgraded or load.undetermined or dump.get("rc") in (None, 0):
-            return None
+        if self.upgraded or load.refusal is not None or dump.get("rc") in (None, 0):
+            return
         lines = [line.strip() for line in str(dump.get("stderr") or "").splitlines() if line.strip()]
         if not lines or "permission denied" in lines[-1]:
-            return None
-        return Refusal("dump", self.root or self.directory, 0, lines[-1])
+            return
+        named = _DECODING.search(lines[-1])
+        # What could not be read here is most probably what the binary cannot read either.
+        file = named.group(1) if named else (load.undetermined or self.root or self.directory).split(": ")[0]
+        load.undetermined = None
+        load.refusal = Refusal("dump", file, 0, lines[-1])
+
+    def _heed_daemon(self, load: load.CrioLoad) -> None:
+        """A handler that the daemon does not have although it has read these very files, and had its program then, is dropped for
+        a reason that the model does not know (conmon-rs that fails, a profile): a restart does not bring it either."""
+        times = self.node.get("binary_times")
+        if times is None or self.answer is None or not load.known or self.upgraded or self.later_than_daemon():
+            return
+        started = str(self.node.get("daemon_started") or "")
+        for name in sorted(set(load.handlers) - set(self.answer.handlers)):
+            handler = load.handlers[name]
+            programs = [str(handler.get(key) or "") for key in ("runtime_path", "monitor_path", "runtime_config_path")]
+            if name != load.default and all(str(times.get(path) or "") < started for path in programs if path):
+                reason = "it has read this table and does not take it, and its log says why"
+                load.drops.append(Drop(name, "daemon", "", None, reason))
+                del load.handlers[name]
 
     # ---- files
 

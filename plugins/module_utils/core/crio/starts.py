@@ -92,7 +92,7 @@ def _monitor(refusal: Refusal) -> _Explained:
 
 def _dump(refusal: Refusal) -> _Explained:
     said = "`crio config` of the installed binary fails: %s" % refusal.message
-    return 56, said, "Correct what the message names in the files that CRI-O loads.", []
+    return 56, said, "Correct what the message names in %s, or move it out of CRI-O's directory." % refusal.file, []
 
 
 _REFUSALS: t.Dict[str, t.Callable[[Refusal], _Explained]] = {
