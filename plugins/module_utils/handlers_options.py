@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.collect_options import COLLECT_OPTIONS
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.collect_options import ANY_OPTIONS
 
 #: The option in which the action plugin hands its request to the node half (JSON), and the key of the answer.
 REQUEST_KEY = "_request"
 ANSWER_KEY = "runtime_gate_answer"
 
 HANDLERS_OPTIONS: t.Dict[str, t.Dict[str, t.Any]] = dict(
-    COLLECT_OPTIONS,
-    engine={"type": "str", "choices": ["auto", "containerd"], "default": "auto"},
+    ANY_OPTIONS,
+    engine={"type": "str", "choices": ["auto", "containerd", "crio"], "default": "auto"},
     handlers={"type": "dict", "default": {}},
     default_handler={"type": "str"},
     remove={"type": "bool", "default": False},
@@ -23,7 +23,7 @@ HANDLERS_OPTIONS: t.Dict[str, t.Dict[str, t.Any]] = dict(
     migrate={"type": "int", "choices": [3]},
     allow_absent_binary={"type": "bool", "default": False},
     accept_blast_radius={"type": "bool", "default": False},
-    restart={"type": "str", "choices": ["auto", "never"], "default": "auto"},
+    restart={"type": "str", "choices": ["auto", "never", "reload"], "default": "auto"},
     restart_control_plane={"type": "bool", "default": False},
     unit={"type": "str"},
     restart_command={"type": "list", "elements": "str"},

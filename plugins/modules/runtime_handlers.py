@@ -6,13 +6,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: runtime_handlers
-short_description: Runtime handlers into a node's containerd as one transaction, proved before and after
+short_description: Runtime handlers into a node's containerd or CRI-O as one transaction, proved before and after
 version_added: 0.1.0
 author:
   - The kubenode.runtime_gate contributors (@kubenode)
 description:
-  - Renders one declaration of handlers as the configuration that is right for the containerd on this node, by the version and the
-    plugin names of its root file, and at the place that its distribution reads.
+  - Renders one declaration of handlers as the configuration that is right for the container runtime on this node. For containerd, by
+    the version and the plugin names of its root file, and at the place that its distribution reads. For CRI-O, as one drop-in with
+    complete tables, whose name comes last in C(crio.conf.d).
   - Has the node's own binary load the planned files in a private mount namespace before anything is replaced. A failed proof
     changes nothing.
   - Writes with one rename as the commit point, restarts the service where that is needed, and asks the daemon over CRI whether every
@@ -21,18 +22,23 @@ description:
   - What others wrote survives byte for byte. What is ours carries a mark of origin, and O(remove) takes it away again.
   - A handler that an earlier run wrote stays until it is declared with C(state=absent).
   - It installs nothing. The binaries of a handler must be there.
+  - The runtime is restarted and never reloaded. A reload loads no handler on either engine, and makes CRI-O tell handlers that no
+    sandbox can have.
+  - On OpenShift the files of a node belong to its Machine Config Operator. Nothing is written there; RV(machine_config) is the object that
+    brings the declaration about.
 extends_documentation_fragment:
   - kubenode.runtime_gate.collect
   - kubenode.runtime_gate.collect.containerd
+  - kubenode.runtime_gate.collect.crio
   - kubenode.runtime_gate.writer
 options:
   _request:
     description: What the action plugin asks of the half on the node. It is not for use.
     type: str
   engine:
-    description: Which engine is written. V(auto) is the one of the node; so far that is containerd.
+    description: Which engine is written. V(auto) is the one that serves the kubelet, or the only one that runs or is installed.
     type: str
-    choices: [auto, containerd]
+    choices: [auto, containerd, crio]
     default: auto
   handlers:
     description:
@@ -42,6 +48,12 @@ options:
       - The keys of containerd's own table are C(runtime_type), C(runtime_path), C(options), C(snapshotter), C(pod_annotations),
         C(privileged_without_host_devices), C(base_runtime_spec), C(sandboxer) and C(cgroup_writable). A key that the release line of
         the node does not have is an error.
+      - On CRI-O the same declaration gives the table of CRI-O. A runc-type handler becomes C(oci) with its binary, one of Kata C(vm), gVisor
+        C(oci) with runsc; a shim that CRI-O cannot run, as of V(spin), is an error there. Its own keys are C(runtime_root),
+        C(runtime_config_path), C(allowed_annotations), C(default_annotations), C(monitor_path), C(monitor_cgroup), C(monitor_env),
+        C(monitor_exec_cgroup), C(container_min_memory), C(container_create_timeout), C(exec_cpu_affinity), C(inherit_default_runtime),
+        C(no_sync_log), C(platform_runtime_paths), C(runtime_pull_image), C(seccomp_profile) and C(stream_websockets), and C(runtime_type)
+        may be C(oci), C(vm) or C(pod). What only one engine has counts for nothing on the other.
       - C(options.SystemdCgroup) of a runc-type handler follows the kubelet's cgroup driver, or the default handler's value, unless it
         is given.
       - C(state) is V(present) or V(absent), C(allow_absent_binary) is O(allow_absent_binary) for this handler alone.
@@ -57,7 +69,7 @@ options:
   mode:
     description:
       - V(dropin) writes one file of ours that the root file imports, V(merge) edits the root file between marks.
-      - V(auto) is a drop-in on containerd 2.x and a merge on 1.x, where an imported file replaces the whole CRI section.
+      - V(auto) is a drop-in on CRI-O and containerd 2.x, and a merge on 1.x, where an imported file replaces the whole CRI section.
     type: str
     choices: [auto, dropin, merge]
     default: auto
@@ -72,7 +84,9 @@ options:
     type: int
     choices: [3]
   allow_absent_binary:
-    description: Write a handler although its shim or binary is not on the node.
+    description:
+      - Write a handler although its shim or binary is not on the node. CRI-O does not load such a handler before it is there and CRI-O has
+        been restarted.
     type: bool
     default: false
   accept_blast_radius:
@@ -82,9 +96,9 @@ options:
     type: bool
     default: false
   restart:
-    description: V(auto) restarts the runtime where what is loaded must change, V(never) leaves that to you.
+    description: V(auto) restarts the runtime where what is loaded must change, V(never) leaves that to you, V(reload) is refused.
     type: str
-    choices: [auto, never]
+    choices: [auto, never, reload]
     default: auto
   restart_control_plane:
     description:
@@ -96,7 +110,7 @@ options:
     description: The service to restart. Without it, the one that the running daemon belongs to.
     type: str
   restart_command:
-    description: The command that restarts the runtime, where no service manager does.
+    description: The command that restarts the runtime, where no service manager does. One that reloads is refused.
     type: list
     elements: str
   ready_timeout:
@@ -115,7 +129,7 @@ options:
     type: int
     default: 5
   target_version:
-    description: The release of containerd that will be installed, for a node that has none yet.
+    description: The release that will be installed, for a node that has no runtime yet. Without O(engine), of containerd.
     type: str
   cordon:
     description:
@@ -158,6 +172,7 @@ options:
     default: runtime-gate.kubenode.io
 seealso:
   - module: kubenode.runtime_gate.containerd_runtime_facts
+  - module: kubenode.runtime_gate.crio_runtime_facts
   - module: kubenode.runtime_gate.runtimeclass_crosscheck
 """
 
@@ -171,6 +186,14 @@ EXAMPLES = r"""
       mine:
         runtime_type: io.containerd.runc.v2
         options: {BinaryName: /usr/local/bin/mine}
+  become: true
+
+- name: Kata with a configuration of our own, on nodes of either engine
+  kubenode.runtime_gate.runtime_handlers:
+    handlers:
+      kata:
+        preset: kata
+        options: {ConfigPath: /etc/kata/ours.toml}
   become: true
 
 - name: Take one handler away
@@ -249,7 +272,12 @@ pending_handlers:
   type: list
   elements: str
   sample: []
-loaded_diff:
+loaded_machine_config:
+  description: The MachineConfig that brings the declared handlers about, as YAML; nothing is written on such a node.
+  returned: on nodes of OpenShift that are not as declared
+  type: str
+  sample: "apiVersion: machineconfiguration.openshift.io/v1"
+diff:
   description: The change of the loaded configuration, one sentence for each handler or key.
   returned: success, or when refused
   type: list

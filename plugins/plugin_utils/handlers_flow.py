@@ -12,19 +12,18 @@ from __future__ import annotations
 import shlex
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.interpret import interpret
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import proof_judgement
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.restart import NO_RELOAD
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import engines, proof_judgement
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import desired as declaration
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.plan import make_plan
 
 Table = t.Dict[str, t.Any]
 #: Asks the node for one step (handlers_steps.run) and gives its answer; raises what the caller raises for a failed node.
 Call = t.Callable[[Table], Table]
 
-_COLLECT = ("config_path", "containerd", "endpoint", "crictl", "timeout")
+_COLLECT = ("config_path", "config_dir", "containerd", "crio", "endpoint", "crictl", "timeout")
 #: What of a plan is for people or for the judgement here, and does not travel.
-_KEPT_HERE = ("changes", "notes", "conflicts", "kubespray", "section")
+_KEPT_HERE = ("changes", "notes", "conflicts", "kubespray", "machine_config", "section")
 _TRANSACTION = ("ready_timeout", "restart", "probe", "backups", "timeout", "endpoint", "unit", "restart_command")
 #: Units whose restart also restarts the control plane that runs in the same process.
 _SERVERS = {"k3s": "server", "rke2": "server", "k0s": "controller"}
@@ -79,16 +78,22 @@ class _Flow:
         self._capture: Table = {}
         self._facts: Table = {}
         self._plan: Table = {}
+        self._engine = engines.ENGINES["containerd"]
 
     def run(self) -> Table:
         # A wrong declaration needs no node.
-        executables = [] if self._options.get("remove") else declaration.executables(self._options)
+        executables = {} if self._options.get("remove") else engines.executables(self._options)
+        if self._options.get("restart") == "reload":
+            raise RuntimeGateError("restart: " + NO_RELOAD % "reload" + " (auto), or leave that to yourself (never).")
         recovered = self._collect(executables)
-        self._facts = interpret(self._capture)
+        self._engine = engines.ENGINES[self._capture["node"]["engine"]]
+        self._facts = self._engine.interpret(self._capture)
         self._refuse_unclear_node()
         if self._guard:
             self._guard.know(self._facts.get("identity") or {})
-        self._plan = make_plan(self._capture, self._facts, self._options)
+        self._plan = self._engine.make_plan(self._capture, self._facts, self._options)
+        if self._plan.get("endpoint"):
+            self._transaction.setdefault("endpoint", self._plan["endpoint"])
         self._notes += list(self._plan.get("notes") or []) + list(self._plan.get("conflicts") or [])
         result = self._result()
         result["changed"] = bool(recovered and recovered["changed"])
@@ -103,10 +108,12 @@ class _Flow:
 
     # ---- before
 
-    def _collect(self, executables: t.List[str]) -> t.Optional[Table]:
+    def _collect(self, executables: t.Mapping[str, t.List[str]]) -> t.Optional[Table]:
         collect = {key: self._options.get(key) for key in _COLLECT if self._options.get(key) is not None}
         options = dict(self._transaction, check=self._check)
-        request = {"step": "collect", "collect": dict(collect, engine="containerd"), "executables": executables}
+        engine = self._options.get("engine") or "auto"
+        collect["engine"] = "any" if engine == "auto" else engine
+        request = {"step": "collect", "collect": collect, **executables}
         answer = self._call(dict(request, options=options))
         self._capture = answer["capture"]
         recovered = answer["recovered"]
@@ -152,11 +159,10 @@ class _Flow:
     def _prove(self, result: Table) -> None:
         answer = self._call({"step": "prove", "plan": self._node_plan(), "options": self._transaction})
         wanted = self._wanted()
-        reasons = proof_judgement.judge_section(self._plan["section"], wanted, "containerd %s" % self._plan["version"])
-        more, notes = proof_judgement.judge_dump(self._capture.get("dump"), answer, wanted, self._plan["version"])
+        reasons, notes = self._engine.judge(self._plan, wanted, self._capture.get("dump"), answer)
         self._notes += notes
         result["notes"] = self._notes
-        result["reasons"] = list(dict.fromkeys(reasons + more))
+        result["reasons"] = list(dict.fromkeys(reasons))
         if result["reasons"]:
             details = dict(self._details(), reasons=result["reasons"])
             raise Refused("The proof failed, nothing was changed: %s." % "; ".join(result["reasons"]), details)
@@ -239,8 +245,9 @@ class _Flow:
         }
         if self._check:
             result["pending_handlers"] = sorted(set(coming) - set(loaded["handlers"]))
-        if plan.get("kubespray"):
-            result["kubespray"] = plan["kubespray"]
+        for key in ("kubespray", "machine_config"):
+            if plan.get(key):
+                result[key] = plan[key]
         return result
 
 

@@ -18,7 +18,7 @@ import typing as t
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.handlers_options import HANDLERS_OPTIONS
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import handlers_flow
-from tests.testbed.host import PATH, SOCKET, ContainerdHost, HostError
+from tests.testbed.host import PATH, SOCKET, HostError
 from tests.testbed.product import collections_root
 
 Table = t.Dict[str, t.Any]
@@ -66,33 +66,38 @@ for line in sys.stdin:
 class Product:
     """The module on one node.
 
+    :ivar host: a ContainerdHost, or CrioHost for :class:`tests.matrix.crio_product.CrioProduct`.
     :ivar calls: steps of the last :meth:`change`, one for each remote call.
     :ivar socket: the daemon's.
     """
 
-    def __init__(self, host: ContainerdHost, arguments: t.Sequence[str] = ()) -> None:
+    #: What restarts the daemon, and what it does.
+    restart = RESTART
+    restart_script = _RESTART_SCRIPT
+
+    def __init__(self, host: t.Any, arguments: t.Sequence[str] = ()) -> None:
         self.host = host
         self.calls: t.List[str] = []
-        self.socket = SOCKET
+        self.socket: str = host.socket
         self._node: t.Optional[subprocess.Popen[str]] = None
         self.install_restart(arguments)
 
     def reset(self) -> None:
         """End the daemon, and take away everything that lies on the node."""
-        self.host.run(["pkill", "-KILL", "-x", "containerd"])
+        self.host.run(["pkill", "-KILL", "-x", self.host.engine])
         self.host.reset()
         self.host.run(["sh", "-c", "rm -rf %s; mkdir -p /opt" % _OF_DISTRIBUTIONS])
 
     def install_restart(self, arguments: t.Sequence[str] = ()) -> None:
         """Lay the command that (re)starts the node's daemon with these arguments."""
-        self.host.install_script(RESTART, _RESTART_SCRIPT % " ".join(arguments))
+        self.host.install_script(self.restart, self.restart_script % " ".join(arguments))
 
     def start(self) -> None:
         """Start the daemon as the product's restart does.
 
         :raises HostError: it does not answer.
         """
-        done = self.host.run([RESTART])
+        done = self.host.run([self.restart])
         if done.returncode:
             raise HostError("the daemon cannot be started: %s" % done.stderr)
         if self.ask("version")["state"] not in ("served", "unimplemented"):
@@ -111,7 +116,7 @@ class Product:
         """One call of the module. A refusal is a result too, as Ansible shows it (``failed``, ``msg``)."""
         self.calls = []
         defaults = {name: spec.get("default") for name, spec in HANDLERS_OPTIONS.items()}
-        every = dict(defaults, restart_command=[RESTART], ready_timeout=30.0, **options)
+        every = {**defaults, "restart_command": [self.restart], "ready_timeout": 30.0, **options}
         try:
             return handlers_flow.change(self._call, every, check, True)
         except handlers_flow.Refused as error:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import time
 import typing as t
 
@@ -46,11 +47,20 @@ _WIPED = (
     "/var/log/crio",
     "/opt",
 )
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "CONTAINER_CGROUP_MANAGER": "cgroupfs",  # no systemd
     "CONTAINER_CONMON_CGROUP": "pod",  # what cgroupfs asks for
 }
 _STORAGE = '[storage]\ndriver = "vfs"\nrunroot = "/run/containers/storage"\ngraphroot = "/var/lib/containers/storage"\n'
+_JOURNALCTL = """#!%(python)s -IS
+import datetime, re, sys
+pattern = next(word[7:] for word in sys.argv if word.startswith("--grep="))
+for line in open("%(log)s", errors="replace"):
+    when = re.match('time="([^"]{26})', line)
+    if when and re.search(pattern, line):
+        seconds = datetime.datetime.fromisoformat(when.group(1)).replace(tzinfo=datetime.timezone.utc).timestamp()
+        print("%%.6f node crio[1]: %%s" %% (seconds, line.rstrip()))
+"""
 _NO_SUCH = "runtime-gate-no-such-handler"
 _RELOADED = ("Configuration reload completed", "Unable to reload configuration")
 
@@ -85,13 +95,13 @@ class CrioHost(RuntimeHost):
         self.lay_runtimes()
 
     def _environment(self) -> dict[str, str]:
-        return _ENVIRONMENT
+        return ENVIRONMENT
 
     # its own answers -----------------------------------------------------------------------------------------------------------
 
     def config(self, *arguments: str) -> tuple[int, str, str]:
         """Exit code, stdout and stderr of `crio ARGUMENTS config` by the binary on disk: what the files say, dropped handlers included."""
-        done = self.run([self.program, *arguments, "config"], env=_ENVIRONMENT)
+        done = self.run([self.program, *arguments, "config"], env=ENVIRONMENT)
         return done.returncode, done.stdout, done.stderr
 
     def status_config(self) -> dict[str, t.Any]:
@@ -118,6 +128,10 @@ class CrioHost(RuntimeHost):
         error = self.sandbox(_NO_SUCH).get("error", "")
         found = re.search(r"from runtime list map\[([^\]]*)\]", error)
         return sorted(re.findall(r"(\S+):0x[0-9a-f]+", found[1])) if found else []
+
+    def journal(self) -> None:
+        """Gives the node a journal: a stand-in for journalctl that prints the daemon's own log in the form ``short-unix``."""
+        self.install_script("/usr/local/bin/journalctl", _JOURNALCTL % {"python": os.path.realpath(sys.executable), "log": self._log})
 
     def hangup(self, wait: float = 10) -> str:
         """Sends SIGHUP and waits for the line that says how the reload ended; returns that line ("" when none came within `wait` s)."""

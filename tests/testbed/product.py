@@ -39,7 +39,10 @@ def collect(host: RuntimeHost, options: dict[str, t.Any] | None = None, python: 
 
 
 def interpret(capture: dict[str, t.Any]) -> dict[str, t.Any]:
-    """The product's facts of a capture."""
-    from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.interpret import interpret as core
+    """The product's facts of a capture, by the core of its engine."""
+    if capture["node"].get("engine") == "crio":
+        from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.interpret import interpret as core
+    else:
+        from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.interpret import interpret as core
 
     return core(json.loads(json.dumps(capture)))

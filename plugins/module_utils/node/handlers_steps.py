@@ -11,10 +11,12 @@ import os
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import binaries, transaction
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import binaries, crio, transaction
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.collect import collect
 
 Table = t.Dict[str, t.Any]
+#: What OpenShift's Machine Config Operator keeps on a node whose files it renders.
+_MACHINE_CONFIG = ("/etc/machine-config-daemon/currentconfig", "/etc/machine-config-daemon/node-annotations.json")
 
 
 def run(request: t.Mapping[str, t.Any]) -> Table:
@@ -42,7 +44,8 @@ def _collect(request: t.Mapping[str, t.Any]) -> Table:
     """An interrupted change is finished or undone first: what is collected must be a state to build on."""
     recovered = transaction.recover(request["options"])
     capture = collect(request["collect"])
-    _look_up(capture["node"], request.get("executables") or [])
+    is_crio = capture["node"].get("engine") == "crio"
+    _look_up(capture["node"], request.get("crio_executables" if is_crio else "executables") or [])
     return {"capture": capture, "recovered": recovered}
 
 
@@ -54,6 +57,10 @@ def _look_up(node: Table, names: t.Iterable[str]) -> None:
     exes = [one.get("exe") for one in node.get("runtimes") or [] if one.get("engine") == node.get("engine")]
     exe = node.get("daemon_exe") or next(iter(exes), None)
     found.update(binaries.look_up(missing, running or os.environ.get("PATH"), exe, node.get("daemon_cwd"), ""))
+    if node.get("engine") == "crio":
+        plain = set(node.get("not_executable") or []) | set(crio.not_executable(missing, ""))
+        node["not_executable"] = sorted(plain)
+        node["machine_config"] = any(os.path.exists(path) for path in _MACHINE_CONFIG)
 
 
 def _prove(request: t.Mapping[str, t.Any]) -> Table:

@@ -8,12 +8,14 @@ Runs on nodes: the standard library of Python 3.8 only.
 
 from __future__ import annotations
 
+import http.client
 import os
 import time
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio import loaded as crio_answers
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.loaded import read_status
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import cri, discovery, grpc_unary
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import cri, crio, discovery, grpc_unary
 
 _PAUSE = 0.2
 #: Seconds for which the same daemon must say the same. A daemon reads its configuration once, so an answer that
@@ -62,18 +64,39 @@ def look(socket: str, timeout: float) -> Answer:
         return Answer(identity, state, [], None, [], "", str(error), {})
     except (grpc_unary.NoAnswer, cri.NotProtobuf) as error:
         return Answer(identity, "down", [], None, [], "", "%s: %s" % (socket, error), {})
-    loaded = read_status(answer.info)
+    handlers, default = _of_crio(socket, answer, timeout) if answer.runtime_name == "cri-o" else _of_containerd(answer)
     conditions = [one["type"] for one in answer.info["status"]["conditions"] if one["status"] and one["type"] in _CONDITIONS]
     return Answer(
         identity,
         "served",
-        sorted(loaded.handlers) if loaded else [],
-        loaded.default if loaded else None,
+        handlers,
+        default,
         conditions,
         answer.api_version,
         "",
         answer.info,
     )
+
+
+def _of_containerd(answer: cri.Answer) -> t.Tuple[t.List[str], t.Optional[str]]:
+    loaded = read_status(answer.info)
+    return (sorted(loaded.handlers), loaded.default) if loaded else ([], None)
+
+
+def _of_crio(socket: str, answer: cri.Answer, timeout: float) -> t.Tuple[t.List[str], t.Optional[str]]:
+    """What sandboxes can have, by the refusal of one that cannot be; after a SIGHUP the other answers are wrong (LOADING.md, section 9)."""
+    try:
+        config: t.Optional[str] = crio.ask_config(socket, timeout).decode("utf-8", "replace")
+    except (OSError, http.client.HTTPException):
+        # Lines before 1.28 have another program for it; CRI may tell it.
+        config = None
+    try:
+        refusal = crio.probe(socket, answer.api_version, timeout)
+    except (grpc_unary.GrpcStatus, grpc_unary.NoAnswer):
+        refusal = None
+    said, names = crio_answers.read_answer(answer.info, config), crio_answers.read_probe(refusal)
+    default = said.default if said else None
+    return names if names is not None else sorted(said.handlers if said else ()), default
 
 
 def _identity(socket: str, timeout: float) -> t.Optional[str]:

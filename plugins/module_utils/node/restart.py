@@ -3,7 +3,7 @@
 """Restarts the container runtime: through the service manager, or by a command of the user's. Never by a signal.
 
 A signal is no way: SIGHUP ends containerd on every release line (LOADING.md, section 4), and what a process manager then does
-is its own affair. Runs on nodes: the standard library of Python 3.8 only.
+is its own affair. CRI-O survives it and then tells handlers that no sandbox can have (section 9). Runs on nodes: the standard library of Python 3.8 only.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ _KEPT_OUTPUT = 4000
 # live there: they are children of containerd, and neither containerd nor k3s moves them away. The packages of containerd,
 # Docker, k3s, rke2 and k0s therefore all say KillMode=process.
 _KILLS_PODS = ("control-group", "mixed")
+#: Words by which a command shows that it reloads.
+_RELOADS = frozenset("reload force-reload reload-or-restart try-reload-or-restart -1 -HUP HUP -SIGHUP SIGHUP".split())
+NO_RELOAD = (
+    "%s reloads the runtime, and a reload loads no handler: SIGHUP ends containerd, and CRI-O takes it into the answer that it gives "
+    "and not into what sandboxes are made with. Restart it"
+)
 
 
 class Restart(t.NamedTuple):
@@ -42,13 +48,15 @@ class Restart(t.NamedTuple):
         return "`%s`" % self.argv[0] if self.unit is None else "`%s`" % " ".join(self.argv)
 
 
-def find(unit: t.Optional[str], command: t.Optional[t.Sequence[str]], timeout: float) -> Restart:
+def find(unit: t.Optional[str], command: t.Optional[t.Sequence[str]], timeout: float, engine: str = "containerd") -> Restart:
     """The way to restart; it is checked before anything is changed.
 
     :param unit: name of the service. ``command``: the user's own command; it decides.
-    :raises RuntimeGateError: there is no way, or it would end the running pods.
+    :raises RuntimeGateError: there is no way, it only reloads, or it would end the running pods.
     """
     if command:
+        if _RELOADS.intersection(command):
+            raise RuntimeGateError("restart_command: " + NO_RELOAD % ("`%s`" % " ".join(command)) + ".")
         return Restart(list(command), None)
     if not unit:
         raise RuntimeGateError(
@@ -64,7 +72,8 @@ def find(unit: t.Optional[str], command: t.Optional[t.Sequence[str]], timeout: f
             "%s cannot be restarted: systemd does not run here or has no such service; name the right one (unit), give a "
             "command (restart_command), or say restart: never." % unit
         )
-    if facts["kill_mode"] in _KILLS_PODS:
+    # CRI-O gives the monitor of each container a control group of its own (MoveConmonToCgroup), and its unit has no KillMode.
+    if facts["kill_mode"] in _KILLS_PODS and engine != "crio":
         raise RuntimeGateError(
             "%s has KillMode=%s: its restart would end every running pod with it, since their shims live in its control group. "
             "Set KillMode=process in a drop-in of the unit, drain the node and say restart: never, or give a command "

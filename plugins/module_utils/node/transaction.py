@@ -143,6 +143,7 @@ class _Failed(Exception):
 class _Run:
     def __init__(self, plan: Plan, options: Options) -> None:
         self._plan = plan
+        self._engine = str(plan.get("engine") or "containerd")
         self._options = dict(DEFAULTS, **{key: value for key, value in options.items() if value is not None})
         self._timeout = float(self._options["timeout"])
         self._state = State(self._options.get("state_directory") or STATE_DIRECTORY)
@@ -182,13 +183,17 @@ class _Run:
             # So that a secret is known, and masked, when a message quotes it.
             for data in (change.old, change.new):
                 self._learn(data)
-        tree.check_single_step(self._changes, tree.ReadPatterns(self._plan.get("config_path")))
+        tree.check_single_step(self._changes, self._read_names())
         for change in self._changes:
             if not proof.daemon_sees(change.real, self._socket, self._timeout):
                 raise RuntimeGateError(
                     "The running daemon has a mount namespace of its own, in which %s is another file than here; nothing was "
                     "changed." % change.path
                 )
+
+    def _read_names(self) -> t.Union[tree.ReadPatterns, tree.ReadDirectory]:
+        config = self._plan.get("config_path")
+        return tree.ReadDirectory(config, self._plan["config_dir"]) if self._engine == "crio" else tree.ReadPatterns(config)
 
     def _learn(self, data: t.Optional[bytes]) -> None:
         try:
@@ -205,8 +210,8 @@ class _Run:
         running = processes.node_processes()
         config = self._plan.get("config_path")
         kubelets = kubelet.find(running)
-        chosen = discovery.choose("containerd", discovery.runtimes(running), kubelets, None, config, self._timeout)
-        return chosen.runtime.socket if chosen.runtime else discovery.DEFAULT_SOCKET["containerd"]
+        chosen = discovery.choose(self._engine, discovery.runtimes(running), kubelets, None, config, self._timeout)
+        return chosen.runtime.socket if chosen.runtime else discovery.DEFAULT_SOCKET[self._engine]
 
     def _wants_restart(self) -> bool:
         return bool(self._plan.get("restart_needed")) and self._options["restart"] != "never"
@@ -214,23 +219,31 @@ class _Run:
     def _find_restart(self) -> restart.Restart:
         """By the options of this run, else as the plan says: an interrupted one may have named a way that failed."""
         given = [self._options.get(key) or self._plan.get(key) for key in ("unit", "restart_command")]
-        return restart.find(given[0], given[1], self._timeout)
+        return restart.find(given[0], given[1], self._timeout, self._engine)
 
     def _executable(self) -> t.Optional[str]:
         exe = self._plan.get("exe")
         return exe if exe and os.access(exe, os.X_OK) else None
 
     def _staged_dump(self, exe: str) -> commands.Output:
-        config = self._plan.get("config_path")
-        # Named only where it is not the default: a file that is named must be there.
-        named = [] if not config or config == discovery.DEFAULT_CONFIG["containerd"] else ["-c", config]
+        argv, variables = self._dump_command(), self._plan.get("environment")
 
         def ask() -> t.List[t.Any]:
-            output = commands.run(["containerd"] + named + ["config", "dump"], self._timeout * 4, executable=exe)
+            output = commands.run(argv, self._timeout * 4, executable=exe, variables=variables)
             return [output.stdout.decode("latin-1"), output.stderr.decode("latin-1"), output.rc, output.truncated]
 
         stdout, stderr, rc, truncated = staging.run_staged(self._staged, ask)
         return commands.Output(stdout.encode("latin-1"), stderr.encode("latin-1"), rc, truncated)
+
+    def _dump_command(self) -> t.List[str]:
+        """What makes the binary print the configuration. The root file is named only where it is not the default: a file that is
+        named must be there."""
+        config, crio = self._plan.get("config_path"), self._engine == "crio"
+        named = [] if config is None or config == discovery.DEFAULT_CONFIG[self._engine] else ["--config" if crio else "-c", config]
+        if crio:
+            directory = ["--config-dir", self._plan["config_dir"]]
+            return ["crio", *named, *directory, *(self._plan.get("dump_options") or []), "config"]
+        return ["containerd", *(named if config else []), "config", "dump"]
 
     def _masked_dump(self, output: commands.Output) -> t.Tuple[t.Optional[Result], t.Optional[str]]:
         """(dump, None), or (None, why it is withheld)."""
@@ -375,7 +388,8 @@ class _Run:
 
     def _plan_of_journal(self) -> t.Dict[str, t.Any]:
         """What the next run needs of the plan; its texts lie in the drafts and the backup."""
-        kept = ("commit", "config_path", "exe", "expect", "keep", "absent", "unit", "restart_command", "restart_needed", "endpoint")
+        kept = "commit config_path exe expect keep absent unit restart_command restart_needed endpoint".split()
+        kept += "engine config_dir dump_options environment".split()
         plan = {key: self._plan[key] for key in kept if key in self._plan}
         return dict(plan, endpoint="unix://" + self._socket)
 
@@ -538,6 +552,7 @@ class _Run:
             return None
         self._journal = journal
         self._plan = journal["plan"]
+        self._engine = str(self._plan.get("engine") or "containerd")
         self._socket = self._find_socket()
         for record in journal["records"]:
             self._learn_file(record["real"])

@@ -192,7 +192,7 @@ def _assign_roles(changes: t.List[Change], commit: t.Optional[str]) -> None:
             change.role = AFTER if change.new is None else BEFORE
 
 
-def check_single_step(changes: t.Sequence[Change], patterns: ReadPatterns) -> None:
+def check_single_step(changes: t.Sequence[Change], patterns: t.Union[ReadPatterns, ReadDirectory]) -> None:
     """Choose the names of drafts, and refuse what the present root file would read before the commit.
 
     :raises RuntimeGateError: the change is no single step.
@@ -207,7 +207,7 @@ def check_single_step(changes: t.Sequence[Change], patterns: ReadPatterns) -> No
         change.aside = _unread_name(change.real, "old", patterns)
 
 
-def _unread_name(real: str, what: str, patterns: ReadPatterns) -> str:
+def _unread_name(real: str, what: str, patterns: t.Union[ReadPatterns, ReadDirectory]) -> str:
     """A name on the same file system that no import pattern means."""
     directory, name = os.path.split(real)
     hidden = ".%s.runtime-gate-%s" % (name, what)
@@ -218,8 +218,7 @@ def _unread_name(real: str, what: str, patterns: ReadPatterns) -> str:
             return candidate
         if directory == "/" or _device(os.path.dirname(directory)) != device:
             raise RuntimeGateError(
-                "the imports of the present configuration read every name beside %s, so that it cannot be replaced in one "
-                "step; make the import pattern end in .toml." % real
+                "%s every name beside %s, so that it cannot be replaced in one step; %s." % (patterns.reader, real, patterns.advice)
             )
         directory = os.path.dirname(directory)
 
@@ -244,6 +243,8 @@ class ReadPatterns:
     Relative patterns are taken relative to the file and to ``/``, the working directory under systemd: old release lines use
     the one, newer ones the other.
     """
+
+    reader, advice = "the imports of the present configuration read", "make the import pattern end in .toml"
 
     def __init__(self, root: t.Optional[str]) -> None:
         self._literal: t.Set[str] = {root} if root else set()
@@ -271,6 +272,19 @@ class ReadPatterns:
 
     def match(self, *paths: str) -> bool:
         return any(path in self._literal or any(glob.match(path) for glob in self._globs) for path in paths)
+
+
+class ReadDirectory:
+    """Which names CRI-O reads: its root file, and every file below its directory, whatever its name."""
+
+    reader, advice = "CRI-O reads", "lay the directory on the file system of the one above it"
+
+    def __init__(self, root: t.Optional[str], directory: str) -> None:
+        self._root = root
+        self._below = os.path.realpath(directory).rstrip("/") + "/"
+
+    def match(self, *paths: str) -> bool:
+        return any(path == self._root or os.path.join(os.path.realpath(os.path.dirname(path)), "x").startswith(self._below) for path in paths)
 
 
 def _expand(pattern: str) -> t.List[str]:

@@ -17,12 +17,13 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering im
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 NAME = "kubenode.runtime_gate.runtime_handlers"
 #: Options of the module that the role leaves at what they find out by themselves.
-_LEFT = {"crictl", "containerd"}
+_LEFT = {"crictl", "containerd", "crio", "config_dir"}
 
 
 def _options() -> t.Dict[str, t.Any]:
     own = yaml.safe_load(module.DOCUMENTATION)["options"]
-    return {**yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"], **own}
+    fragments = (ModuleDocFragment.DOCUMENTATION, ModuleDocFragment.CONTAINERD, ModuleDocFragment.CRIO)
+    return {**{name: text for fragment in fragments for name, text in yaml.safe_load(fragment)["options"].items()}, **own}
 
 
 def test_every_option_is_documented_as_it_is() -> None:
