@@ -136,3 +136,60 @@ def test_a_cached_program_is_not_built_again(monkeypatch: pytest.MonkeyPatch, tm
     program.touch()
     monkeypatch.setattr(tools, "_build_debian", lambda *_arguments: pytest.fail("built again"))
     assert tools.tool("containerd-1.6") == program
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: tools.pathlib.Path) -> tools.pathlib.Path:
+    """A directory for programs, which is all of PATH; nothing is cached and nothing can be built."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("RUNTIME_GATE_TOOLS", raising=False)
+    monkeypatch.setattr(tools, "_cached", lambda *_arguments: tools.pathlib.Path("built"))
+    monkeypatch.setattr(tools, "_go_version", lambda: "go")
+    (tmp_path / "bin").mkdir()
+    return tmp_path / "bin"
+
+
+def program_that_says(directory: tools.pathlib.Path, name: str, text: str, status: int = 0) -> tools.pathlib.Path:
+    """A program that prints this, whatever it is asked."""
+    path = directory / name
+    path.write_text(f"#!/bin/sh\necho '{text}'\nexit {status}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "status", "used"),
+    [
+        ("kube-apiserver", "Kubernetes v1.36.0", 0, True),
+        ("kube-apiserver", "Kubernetes v1.35.2", 0, False),
+        ("kubectl", "Client Version: v1.36.9", 0, True),
+        ("kubectl", "Client Version: v1.3.6", 0, False),
+        ("kubectl", "Client Version: v1.36.9", 1, False),
+        ("etcd", "etcd Version: 3.6.99", 0, True),
+        ("etcd", "etcd Version: 3.4.23", 0, False),
+        ("kwok", "kwok version v0.8.7 go1.26 (linux/amd64)", 0, True),
+        ("kubelet", "no version at all", 0, False),
+    ],
+)
+def test_a_program_on_path_is_used_in_the_pinned_minor_version(programs: tools.pathlib.Path, name: str, text: str, status: int, used: bool) -> None:
+    """Another minor version behaves differently, and what says none could be anything."""
+    given = program_that_says(programs, name, text, status)
+    assert tools.tool(name) == (given if used else tools.pathlib.Path("built"))
+
+
+def test_what_the_person_names_is_used_as_it_is(programs: tools.pathlib.Path, monkeypatch: pytest.MonkeyPatch, tmp_path: tools.pathlib.Path) -> None:
+    """RUNTIME_GATE_TOOLS comes before PATH and may have any version; what is not there comes from elsewhere."""
+    (tmp_path / "own").mkdir()
+    monkeypatch.setenv("RUNTIME_GATE_TOOLS", f"{tmp_path / 'none'}:{tmp_path / 'own'}")
+    program_that_says(programs, "etcd", "etcd Version: 3.6.1")
+    own = program_that_says(tmp_path / "own", "etcd", "etcd Version: 3.5.0")
+    assert tools.tool("etcd") == own
+    assert tools.tool("kubectl") == tools.pathlib.Path("built")
+
+
+def test_a_runtime_on_path_is_never_used(programs: tools.pathlib.Path) -> None:
+    """A test that says "containerd 2.1" runs the pinned program."""
+    program_that_says(programs, "containerd", "containerd github.com/containerd/containerd/v2 v2.4.2")
+    program_that_says(programs, "crictl", "crictl version v1.34.0")
+    assert tools.tool("containerd-2.4") == tools.tool("crictl") == tools.pathlib.Path("built")
