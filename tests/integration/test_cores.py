@@ -79,6 +79,17 @@ def test_the_gate_gives_the_same_answer(core, tmp_path, arguments):
     assert status == 2 and set(made["failing_nodes"]) == BROKEN and {entry["host"] for entry in made["hosts"]} == ALL, text
 
 
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml")))
+def test_hosts_that_nobody_has_are_an_error(core, name):
+    if "runtime_gate_hosts" not in (ROOT / f"playbooks/{name}.yml").read_text():
+        return
+    inventory = ("-i", EXAMPLE / "inventory.yml", f"kubenode.runtime_gate.{name}", "--list-hosts")
+    status, text = core.run("playbook", *inventory, "-e", "runtime_gate_hosts=typo")
+    assert status != 0 and "no host matches 'typo'" in text and f"which has {len(ALL)} hosts" in text, text
+    status, text = core.run("playbook", *inventory, "-e", f"runtime_gate_hosts={sorted(ALL)[0]}")
+    assert status == 0 and sorted(ALL)[0] in text, text
+
+
 def test_the_module_reads_a_host_and_the_capture_is_judged_alike(core, tmp_path):
     python = tmp_path / "python3"  # the node's own: without what tells the controller's Python where its library is
     python.write_text('#!/bin/sh\nunset PYTHONHOME PYTHONPATH LD_LIBRARY_PATH\nexec /usr/bin/python3 "$@"\n')
