@@ -58,6 +58,8 @@ def _reload(situation: CrioSituation) -> t.Iterator[Fault]:
     told = situation.reload
     if told.claimed or told.hidden or told.claimed_default:
         yield _false_answer(situation)
+    if told.doubtful_default:
+        yield _doubtful_default(situation)
     if told.failed:
         said = "a reload of CRI-O failed (`Unable to reload configuration`): what it answers since was not checked"
         fix = "Correct the files and restart CRI-O; `crio config` says what is wrong with them."
@@ -83,6 +85,18 @@ def _false_answer(situation: CrioSituation) -> Fault:
     names = told.claimed + told.hidden
     severity = ERROR if names else WARNING
     return Fault(45, severity, names or tuple(filter(None, [told.claimed_default])), *_place(situation, names), said, RESTART)
+
+
+def _doubtful_default(situation: CrioSituation) -> Fault:
+    newer = situation.later_than_daemon()
+    documents = [document for document in situation.documents() if document.path in newer and document.default_names()]
+    said = (
+        "CRI-O calls %s the default, by %s, which is newer than its start, and the journal does not exclude a reload: after one, "
+        "%s would still be the default" % (situation.loaded.default, documents[-1].path, situation.reload.doubtful_default)
+    )
+    _name, path = documents[-1].default_names()[-1]
+    place = (documents[-1].path, toml_key(path[:-1]), documents[-1].line_of(path))
+    return Fault(45, WARNING, (str(situation.loaded.default),), *place, said, RESTART)
 
 
 def _place(situation: CrioSituation, names: t.Sequence[str]) -> t.Tuple[str, str, int]:
@@ -272,24 +286,27 @@ def _command_line(situation: CrioSituation) -> t.Iterator[Fault]:
     load, given = situation.load, situation.given_next
     if load is None or not load.known:
         return
-    if given.default_runtime and load.written_default and load.written_default != given.default_runtime:
-        for document in reversed(load.order):
-            for name, path in document.default_names():
-                said = "default_runtime = %r in %s has no effect: CRI-O is started with --default-runtime %s" % (
-                    name,
-                    document.path,
-                    given.default_runtime,
-                )
-                fix = "Take the flag out of the unit (or CONTAINER_DEFAULT_RUNTIME out of its environment), and restart CRI-O."
-                yield Fault(62, WARNING, (name,), document.path, toml_key(path[:-1]), document.line_of(path), said, fix)
-                return
-    for value in given.runtimes:
-        name = value.split(":")[0]
-        for declaration in situation.declarations():
-            if declaration.handler == name and is_right(declaration.path) and declaration.file in load.paths:
-                said = "the table of handler %s in %s has no effect: CRI-O is started with --runtimes %s" % (name, declaration.file, value)
-                fix = "Take the handler out of --runtimes (or CONTAINER_RUNTIMES) of the unit, and restart CRI-O."
-                yield Fault(62, WARNING, (name,), declaration.file, declaration.table, declaration.line, said, fix)
+    named = [(document, name, path) for document in load.order for name, path in document.default_names()]
+    if given.default_runtime and named and named[-1][1] != given.default_runtime:
+        document, name, path = named[-1]
+        said = "default_runtime = %r in %s has no effect: CRI-O is started with --default-runtime %s" % (
+            name,
+            document.path,
+            given.default_runtime,
+        )
+        fix = "Take the flag out of the unit (or CONTAINER_DEFAULT_RUNTIME out of its environment), and restart CRI-O."
+        yield Fault(62, WARNING, (name,), document.path, toml_key(path[:-1]), document.line_of(path), said, fix)
+    flags = {value.split(":")[0]: value for value in given.runtimes}
+    for declaration in situation.declarations():
+        value = flags.get(declaration.handler)
+        if value and is_right(declaration.path) and declaration.file in load.paths:
+            said = "the table of handler %s in %s has no effect: CRI-O is started with --runtimes %s" % (
+                declaration.handler,
+                declaration.file,
+                value,
+            )
+            fix = "Take the handler out of --runtimes (or CONTAINER_RUNTIMES) of the unit, and restart CRI-O."
+            yield Fault(62, WARNING, (declaration.handler,), declaration.file, declaration.table, declaration.line, said, fix)
 
 
 # --- loaded, and not as it should be ---------------------------------------------------------------------------------

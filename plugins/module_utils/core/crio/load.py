@@ -79,7 +79,6 @@ class CrioLoad:
         self.replaced: t.List[t.Tuple[str, Document, Document]] = []
         self.handlers: t.Dict[str, Tree] = {}
         self.default = ""
-        self.written_default: t.Optional[str] = None
         self.drops: t.List[Drop] = []
         self.removed_runc: t.Optional[Document] = None
 
@@ -283,7 +282,6 @@ def canonical(body: Tree, rules: CrioRules) -> Tree:
 
 def _apply(load: CrioLoad, given: Overrides) -> None:
     """The command line and the environment on top of the files."""
-    load.written_default = load.settings.get("default_runtime")
     load.settings.update(given.settings)
     if given.default_runtime is not None:
         load.settings["default_runtime"] = given.default_runtime

@@ -27,6 +27,7 @@ class Reload(t.NamedTuple):
     :ivar claimed: handlers that the daemon names and no sandbox can have.
     :ivar hidden: handlers that sandboxes can have and the daemon does not name.
     :ivar claimed_default: the default handler by the daemon's word, where another one holds.
+    :ivar doubtful_default: the default that the files had before, where the daemon's word may come from a reload.
     """
 
     happened: t.Optional[bool]
@@ -35,6 +36,7 @@ class Reload(t.NamedTuple):
     claimed: t.Tuple[str, ...]
     hidden: t.Tuple[str, ...]
     claimed_default: t.Optional[str] = None
+    doubtful_default: t.Optional[str] = None
 
 
 def settle(
@@ -47,14 +49,16 @@ def settle(
     """
     node, rules = situation.node, situation.running
     happened = _happened(node)
-    failed = bool(node.get("reload_failed"))
+    # A reload that is refused for its default has put it there all the same.
+    failed = bool(node.get("reload_failed")) or (answer is not None and answer.default not in (None, *answer.handlers))
     probed = read_probe(situation.probe)
     if rules is not None and not rules.reloads_runtimes:
         happened = False
     if probed is not None:
         return _by_probe(answer, probed, happened, failed, situation)
     if answer is None or not happened:
-        return answer, Reload(happened, failed, BY_ANSWER, (), ())
+        told = Reload(happened, failed, BY_ANSWER, (), ())
+        return _with_default(answer, told, situation) if answer is not None else (None, told)
     return _by_files(answer, failed, situation)
 
 
@@ -74,13 +78,11 @@ def _by_probe(
         happened = True
     known = answer.handlers if answer is not None else {}
     handlers = {name: known.get(name) or situation.described(name) for name in probed}
-    default, other = _default(answer, happened, situation)
-    if default is not None and default not in handlers:
-        default = None
     source = answer.source if answer is not None and not (extra or hidden) else PROBE
     features = {name: value for name, value in (answer.features if answer else {}).items() if name in handlers}
-    loaded = Loaded(handlers, default, features, answer.introspects if answer else False, source)
-    return loaded, Reload(happened, failed, BY_PROBE, extra, hidden, other)
+    said = answer.default if answer is not None else None
+    loaded = Loaded(handlers, said, features, answer.introspects if answer else False, source)
+    return _with_default(loaded, Reload(happened, failed, BY_PROBE, extra, hidden), situation)
 
 
 def _by_files(answer: Loaded, failed: bool, situation: t.Any) -> t.Tuple[Loaded, Reload]:
@@ -88,25 +90,27 @@ def _by_files(answer: Loaded, failed: bool, situation: t.Any) -> t.Tuple[Loaded,
     claimed = tuple(sorted(name for name in answer.handlers if situation.declared_since_start(name)))
     handlers = {name: body for name, body in answer.handlers.items() if name not in claimed}
     features = {name: value for name, value in answer.features.items() if name in handlers}
-    default, other = _default(answer, True, situation)
-    loaded = answer._replace(handlers=handlers, features=features, default=default if default in handlers else None)
-    return loaded, Reload(True, failed, BY_FILES, claimed, (), other)
+    loaded = answer._replace(handlers=handlers, features=features)
+    return _with_default(loaded, Reload(True, failed, BY_FILES, claimed, ()), situation)
 
 
-def _default(
-    answer: t.Optional[Loaded], happened: t.Optional[bool], situation: t.Any
-) -> t.Tuple[t.Optional[str], t.Optional[str]]:
-    """(the default that holds, the daemon's word where that is another one).
-
-    A reload drops what the command line says (cri-o#7586) and takes the files' default into the answer alone.
-    """
-    said = answer.default if answer is not None else None
-    if not happened:
-        return said or situation.default_at_start(), None
-    real = situation.default_at_start()
-    if real is None or real == said:
-        return said, None
-    return real, said
+def _with_default(loaded: Loaded, told: Reload, situation: t.Any) -> t.Tuple[Loaded, Reload]:
+    """The default that holds. A reload drops what the command line says (cri-o#7586) and takes the files' default into the
+    answer alone."""
+    said = loaded.default
+    before, sure = situation.default_at_start()
+    if told.happened is False or (said is not None and before in (None, said)):
+        real = said or before
+    elif sure or told.happened or said is None:
+        real = before
+    else:
+        # No reload is known of: the word counts, with a doubt.
+        return loaded, told._replace(doubtful_default=before)
+    if real not in loaded.handlers:
+        real = None
+    if said is None or real == said:
+        return loaded._replace(default=real), told
+    return loaded._replace(default=real), told._replace(claimed_default=said)
 
 
 def written_since(declarations: t.Iterable[t.Any], newer: t.Container[str]) -> bool:

@@ -65,8 +65,9 @@ class CrioSituation:
         self.load: t.Optional[load.CrioLoad] = self.start(self.rules) if self.rules is not None else None
         if self.load is not None:
             self._heed_binary(self.load)
-            self._heed_daemon(self.load)
         self.loaded, self.reload = reload.settle(self.answer, self)
+        if self.load is not None:
+            self._heed_daemon(self.load)
         self.cri_ready = cri_ready(self.node, self.loaded is not None)
         if self.loaded is None and capture.get("info") is not None:
             self.cri_ready = None
@@ -125,10 +126,10 @@ class CrioSituation:
         """A handler that the daemon does not have although it has read these very files, and had its program then, is dropped for
         a reason that the model does not know (conmon-rs that fails, a profile): a restart does not bring it either."""
         times = self.node.get("binary_times")
-        if times is None or self.answer is None or not load.known or self.upgraded or self.later_than_daemon():
+        if times is None or self.loaded is None or not load.known or self.upgraded or self.later_than_daemon():
             return
         started = str(self.node.get("daemon_started") or "")
-        for name in sorted(set(load.handlers) - set(self.answer.handlers)):
+        for name in sorted(set(load.handlers) - set(self.loaded.handlers)):
             handler = load.handlers[name]
             programs = [str(handler.get(key) or "") for key in ("runtime_path", "monitor_path", "runtime_config_path")]
             if name != load.default and all(str(times.get(path) or "") < started for path in programs if path):
@@ -192,20 +193,20 @@ class CrioSituation:
         declarations = [item for item in self.declarations() if item.handler == name]
         return reload.written_since(declarations, set(self.later_than_daemon()))
 
-    def default_at_start(self) -> t.Optional[str]:
-        """The default handler of the running daemon, by what was there when it started; None where that is not known."""
+    def default_at_start(self) -> t.Tuple[t.Optional[str], bool]:
+        """(default handler by what was there when the running daemon started, whether that is all there was).
+
+        A file that is newer than the start may have said the same, something else or nothing before.
+        """
         if self.given.default_runtime:
-            return self.given.default_runtime
-        if self.load is None or not self.load.order and not self.load.known:
-            return None
-        newer = set(self.later_than_daemon())
-        older = [document for document in self.load.order if document.path not in newer]
-        named = [name for document in older for name, _path in document.default_names()]
-        edited = any(document.default_names() for document in self.load.order if document.path in newer)
+            return self.given.default_runtime, True
         rules = self.running or self.rules
-        if named or (edited or self.load.known) and rules is not None:
-            return named[-1] if named else rules.default_runtime
-        return None
+        newer = set(self.later_than_daemon())
+        documents = [document for document in self.documents() if self.is_read(document.path)]
+        older = [name for document in documents if document.path not in newer for name, _path in document.default_names()]
+        if any(document.default_names() or document.tree is None for document in documents if document.path in newer):
+            return (older[-1] if older else None), False
+        return (older[-1] if older else rules.default_runtime if rules is not None else None), True
 
     def described(self, name: str) -> t.Dict[str, t.Any]:
         """What the files say about a handler whose name alone is known, where they are as the daemon read them."""
