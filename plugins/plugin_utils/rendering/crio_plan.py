@@ -32,6 +32,8 @@ Plan = t.Dict[str, t.Any]
 #: Our file. The second name is for a directory in which another file comes after the first.
 DROP_INS = ("zz-runtime-gate.conf", "zzzz-runtime-gate.conf")
 _HEADER = marks.OWN_FILE + " from the declared handlers. Changes here are overwritten.\n"
+#: Modification time of a file that is not written yet: later than any start.
+_NOT_YET = "9999-12-31T23:59:59Z"
 #: What a diff shows beside these stands under options.
 _PLAIN_KEYS = ("runtime_type", "runtime_path", "runtime_root", "privileged_without_host_devices")
 
@@ -63,6 +65,8 @@ class CrioStage:
         files.update({path: text for path, text in changes.items() if text is not None})
         gone = {path for path, text in changes.items() if text is None}
         node["absent"] = sorted((set(node.get("absent") or []) | gone) - set(files))
+        # The running daemon has read none of these.
+        node["files"] = dict(node.get("files") or {}, **dict.fromkeys(set(changes) - gone, _NOT_YET))
         self.texts: t.Dict[str, str] = files
         # `crio config` is of the present files: it says nothing about these.
         self.situation = CrioSituation(dict(capture, node=node, files=files, dump=None))
