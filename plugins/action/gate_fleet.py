@@ -19,6 +19,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors impor
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_cluster, gate_record, report_output
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.kubectl_call import KubectlAction
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.report_output import REPORT_OPTIONS
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import run_store
 
 ARGUMENTS = {
@@ -31,7 +32,7 @@ ARGUMENTS = {
     "policy": {"type": "dict", "default": {}},
     "read_workloads": {"type": "bool", "default": False},
     "failing_pods": {"type": "bool", "default": False},
-    "report_path": {"type": "path", "default": ""},
+    **REPORT_OPTIONS,
 }
 _NOBODY = {
     "api": "the cluster has no Linux Node, so nothing was judged; look at runtime_gate_cluster and runtime_gate_manifests",
@@ -70,12 +71,13 @@ class ActionModule(KubectlAction):
             verdicts="all",
         )
         records = gate_record.fleet_records(answer, arguments["policy"])
-        nodes = [{"metadata": {"name": node["name"]}} for node in answer["nodes"]]
+        labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in cluster["nodes"] if "metadata" in node}
+        nodes = [{"metadata": {"name": node["name"], "labels": labels.get(node["name"], {})}} for node in answer["nodes"]]
         report = gate_record.make_report(
             records, dict(cluster, nodes=nodes), sorted(records), report_output.about(self._task.check_mode), arguments["source"], answer
         )
         report_output.show(report)
-        stats = report_output.keep(report, arguments["report_path"], task_vars)
+        stats = report_output.keep(report, arguments, task_vars)
         return {
             "fails": not report["ok"],
             "message": "" if report["ok"] else gate_record.fleet_message(report, _NOBODY[arguments["source"]]),

@@ -20,6 +20,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.gate_round import GateRound
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.kubectl_call import KubectlAction
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.report_output import REPORT_OPTIONS
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import run_store
 
 ARGUMENTS = {
@@ -36,7 +37,7 @@ ARGUMENTS = {
     "failing_pods": {"type": "bool", "default": False},
     "pending": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
     "pending_handlers": {"type": "list", "elements": "str", "default": []},
-    "report_path": {"type": "path", "default": ""},
+    **REPORT_OPTIONS,
     "startup_taint": {"type": "str", "default": ""},
 }
 
@@ -77,12 +78,12 @@ class ActionModule(KubectlAction):
             round=this_round.number,
             batch=this_round.batch_id,
             cluster_key=key,
-            report_path=arguments["report_path"],
+            report={name: arguments[name] for name in REPORT_OPTIONS},
         )
         if this_round.is_complete() and this_round.may_close():
             try:
                 whole = gate_cluster.remembered(store, key) if cluster else None
-                result["ansible_stats"] = this_round.close(whole, arguments["report_path"], self._task.check_mode)
+                result["ansible_stats"] = this_round.close(whole, arguments, self._task.check_mode)
             except RuntimeGateError as error:
                 result.update(failed=True, msg=str(error))
         return result

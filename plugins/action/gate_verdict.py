@@ -54,4 +54,4 @@ class ActionModule(ActionBase):
         this_round = GateRound(store, task_vars, judged["round"], judged["batch"])
         if not this_round.is_complete() and this_round.may_close():
             cluster = gate_cluster.remembered(store, judged["cluster_key"])
-            result["ansible_stats"] = this_round.close(cluster, judged["report_path"], self._task.check_mode)
+            result["ansible_stats"] = this_round.close(cluster, judged["report"], self._task.check_mode)

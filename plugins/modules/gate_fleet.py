@@ -70,7 +70,12 @@ options:
     type: bool
     default: false
   report_path:
-    description: Where the report is written on the controller, as JSON. Empty, none is written.
+    description: Files on the controller, each in the format of its ending. See the role P(kubenode.runtime_gate.gate#role).
+    type: list
+    elements: path
+    default: []
+  previous_report:
+    description: An earlier report (JSON) that this one is compared with.
     type: path
     default: ""
 seealso:

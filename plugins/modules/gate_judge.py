@@ -87,7 +87,12 @@ options:
     elements: str
     default: []
   report_path:
-    description: Where the report is written on the controller, as JSON. Empty, none is written.
+    description: Files on the controller, each in the format of its ending. See the role P(kubenode.runtime_gate.gate#role).
+    type: list
+    elements: path
+    default: []
+  previous_report:
+    description: An earlier report (JSON) that this one is compared with.
     type: path
     default: ""
   startup_taint:
@@ -174,8 +179,8 @@ cluster_key:
   description: Under which name the cluster's data is kept for this run.
   returned: always
   type: str
-report_path:
-  description: The option as given.
+report:
+  description: The options O(report_path) and O(previous_report) as given.
   returned: always
-  type: str
+  type: dict
 """

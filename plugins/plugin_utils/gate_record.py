@@ -23,6 +23,12 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_i
 Data = t.Dict[str, t.Any]
 
 REPORT_SCHEMA = 1
+
+#: Labels by which clouds and autoscalers name the pool of a node (their documentation).
+POOL_LABELS = (
+    "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool", "karpenter.sh/nodepool",
+    "doks.digitalocean.com/node-pool", "machine.openshift.io/cluster-api-machineset",
+)  # fmt: skip
 #: How many hosts a message for all of them tells of; the table has each.
 _TOLD = 5
 
@@ -252,6 +258,7 @@ def make_report(
     cluster_nodes = [node["metadata"]["name"] for node in cluster["nodes"]]
     closing = _closing(entries, cluster) if closing is None else closing
     failing = [record for record in entries if record["fails"]]
+    pools = {node["metadata"]["name"]: pool_of(node["metadata"].get("labels") or {}) for node in cluster["nodes"]}
     return {
         "schema": REPORT_SCHEMA,
         **about,
@@ -274,7 +281,9 @@ def make_report(
             for record in failing
             if record["node"]
         },
-        "hosts": [{key: value for key, value in record.items() if key not in _INTERNAL} for record in entries],
+        "hosts": [
+            {**{key: value for key, value in record.items() if key not in _INTERNAL}, "pool": pools.get(record["node"])} for record in entries
+        ],
         "not_judged": {
             "hosts": sorted(set(hosts) - set(records)),
             "nodes": sorted(set(cluster_nodes) - named),
@@ -285,6 +294,11 @@ def make_report(
         "overhead": closing.get("overhead", []),
         "failing_pods": closing.get("failing_pods"),
     }
+
+
+def pool_of(labels: t.Mapping[str, str]) -> t.Optional[str]:
+    """The pool of a Node, by the labels with which clouds and autoscalers name it."""
+    return next((labels[name] for name in POOL_LABELS if labels.get(name)), None)
 
 
 _INTERNAL = ("policy", "fleet", "place", "notices")

@@ -79,11 +79,11 @@ class GateRound:
         """host -> its record, of every host that has one in this round."""
         return self._store.records(self._kind)
 
-    def close(self, cluster: t.Optional[Data], report_path: str, check_mode: bool) -> Data:
+    def close(self, cluster: t.Optional[Data], arguments: t.Mapping[str, t.Any], check_mode: bool) -> Data:
         """Print the table, write the report, and return what belongs into the statistics of the run.
 
         :param cluster: what gate_cluster.read gave, None where the cluster could not be read.
-        :param report_path: where the report goes, empty: nowhere.
+        :param arguments: those of report_output.REPORT_OPTIONS.
         :raises RuntimeGateError: the report cannot be written.
         """
         records = self.records()
@@ -92,7 +92,7 @@ class GateRound:
         # The whole table after the last batch; after the others their own lines, without what only the whole shows.
         is_last = all(host in records for host in self._active)
         report_output.show(report, only=None if is_last else self._batch)
-        return report_output.keep(report, report_path, self._task_vars)
+        return report_output.keep(report, arguments, self._task_vars)
 
 
 __all__ = ("GateRound",)

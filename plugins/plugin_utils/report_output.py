@@ -3,7 +3,7 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where a report goes: onto the terminal, into a file, into the statistics of the run."""
+"""Where a report goes: onto the terminal, into files, into the statistics of the run."""
 
 from __future__ import annotations
 
@@ -20,8 +20,23 @@ from ansible.utils.display import Display
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_record, report_table
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.drift import drift, read_report
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.junit import junit
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.page import page
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.prometheus import prometheus
 
 Data = t.Dict[str, t.Any]
+
+#: The options of every module that writes a report.
+REPORT_OPTIONS = {"report_path": {"type": "list", "elements": "path", "default": []}, "previous_report": {"type": "path", "default": ""}}
+
+
+def _json(report: Data) -> str:
+    return json.dumps(report, indent=1, sort_keys=True) + "\n"
+
+
+#: Ending of a file's name -> what writes it.
+_FORMATS: t.Mapping[str, t.Callable[[Data], str]] = {".json": _json, ".html": page, ".xml": junit, ".prom": prometheus}
 
 
 def about(check_mode: bool) -> Data:
@@ -38,32 +53,45 @@ def show(report: Data, only: t.Optional[t.Container[str]] = None) -> None:
     Display().display("\n".join(lines), stderr="json" in C.DEFAULT_STDOUT_CALLBACK)
 
 
-def keep(report: Data, path: str, task_vars: t.Mapping[str, t.Any]) -> Data:
+def keep(report: Data, arguments: t.Mapping[str, t.Any], task_vars: t.Mapping[str, t.Any]) -> Data:
     """Write the report, and return what belongs into the statistics of the run.
 
-    :param path: where the report goes, empty: nowhere. In a job of AWX the job's number is put into the name.
-    :raises RuntimeGateError: the report cannot be written.
+    :param arguments: those of REPORT_OPTIONS. ``report_path``: the files, each in the format of its ending; in a job of AWX the job's number
+        is put into their names. ``previous_report``: an earlier report, with which this one is compared; empty: none.
+    :raises RuntimeGateError: a report cannot be written, or the earlier one not be read.
     """
     job = next((str(task_vars[name]) for name in ("awx_job_id", "tower_job_id") if task_vars.get(name)), None)
-    path = gate_record.report_path_of(path, job)
-    if path:
-        _write(path, report)
+    paths = [gate_record.report_path_of(path, job) for path in arguments["report_path"] if path]
+    writers = [(path, _writer_of(path)) for path in paths]
+    if arguments["previous_report"]:
+        report = dict(report, drift=drift(read_report(arguments["previous_report"], gate_record.REPORT_SCHEMA), report))
+    for path, writer in writers:
+        _write(path, writer(report))
     summary = {key: report[key] for key in ("ok", "counts", "failing_nodes", "missing", "not_judged")}
-    return {"data": {"runtime_gate": dict(summary, report_path=path or None)}, "per_host": False, "aggregate": False}
+    if "drift" in report:
+        summary["changes"] = len(report["drift"]["changes"])
+    return {"data": {"runtime_gate": dict(summary, report_path=paths[0] if paths else None)}, "per_host": False, "aggregate": False}
 
 
-def _write(path: str, report: Data) -> None:
+def _writer_of(path: str) -> t.Callable[[Data], str]:
+    """The format of a file's name; JSON where it has no ending. Raises RuntimeGateError for an ending that stands for no format."""
+    ending = os.path.splitext(path)[1].lower() or ".json"
+    if ending not in _FORMATS:
+        raise RuntimeGateError("runtime_gate_report_path: %s: the format goes by the ending, which is one of %s" % (path, ", ".join(_FORMATS)))
+    return _FORMATS[ending]
+
+
+def _write(path: str, text: str) -> None:
     """All of the report or nothing."""
     path = os.path.abspath(path)
     try:
-        descriptor, unfinished = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".", suffix=".json")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(report, stream, indent=1, sort_keys=True)
-            stream.write("\n")
+        descriptor, unfinished = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".", suffix=os.path.splitext(path)[1])
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(text)
         os.chmod(unfinished, 0o644)
         os.replace(unfinished, path)
     except OSError as error:
         raise RuntimeGateError("runtime_gate_report_path: %s cannot be written: %s" % (path, error.strerror)) from error
 
 
-__all__ = ("about", "keep", "show")
+__all__ = ("REPORT_OPTIONS", "about", "keep", "show")
