@@ -148,13 +148,14 @@ def _differing(name: str, before: Table, after: Table, situation: CrioSituation)
         after = {key: value for key, value in after.items() if key in ("runtime_type", "runtime_path", "runtime_root")}
         before = {key: before.get(key) for key in after}
     one, two = handler_rules.comparable(before, after), handler_rules.comparable(after, before)
-    return comparison.differing(one, two, True, sorted(set(one) | set(two)))
+    keys = comparison.differing(one, two, True, sorted(set(one) | set(two)))
+    # A build that does not know a key does not show it either.
+    return [key for key in keys if not situation.as_started or comparison.plain(before.get(key)) is not None]
 
 
 def _as_started(situation: CrioSituation, coming: Next) -> t.Optional[bool]:
     """Whether a restart would change anything about a daemon that could not be asked: not where it has read these files."""
-    untouched = situation.node.get("daemon_started") and not situation.later_than_daemon() and not situation.upgraded
-    return False if untouched and coming.served else None
+    return False if situation.as_started and coming.served else None
 
 
 def _reload_facts(situation: CrioSituation) -> Table:

@@ -50,6 +50,10 @@ class Drop(t.NamedTuple):
     reason: str
 
 
+#: Kinds of Drop that come and go with a file on the node, whatever the configuration says.
+ABSENCES = frozenset(("path_missing", "not_on_path", "config_path"))
+
+
 class CrioLoad:
     """The outcome of one simulated start.
 
@@ -469,4 +473,4 @@ def _monitor_site(load: CrioLoad, name: str, key: str, said: str, value: str) ->
     return Refusal("monitor", file, line, said, table_name, key, value)
 
 
-__all__ = ("CrioLoad", "Drop", "below", "builtin_handler", "canonical", "known_tables", "simulate", "site", "validate")
+__all__ = ("ABSENCES", "CrioLoad", "Drop", "below", "builtin_handler", "canonical", "known_tables", "simulate", "site", "validate")

@@ -12,7 +12,7 @@ import typing as t
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio import command_line, load, loaded, reload
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.documents import CrioDocument
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.executables import Executables
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.load import Drop
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.load import ABSENCES, Drop
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.release_lines import CrioRules, rules_for
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documents import Declaration, Document
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import Files, Refusal
@@ -123,10 +123,18 @@ class CrioSituation:
         load.refusal = Refusal("dump", file, 0, lines[-1])
 
     def _heed_daemon(self, load: load.CrioLoad) -> None:
-        """A handler that the daemon does not have although it has read these very files, and had its program then, is dropped for
-        a reason that the model does not know (conmon-rs that fails, a profile): a restart does not bring it either."""
+        """The daemon that has read these very files is right about what the model does not know.
+
+        A handler that it has it takes (another build may check less). One that it does not have, although its program was
+        there, is dropped for a reason of its own (conmon-rs that fails, a profile): a restart does not bring it either.
+        """
+        if self.loaded is None or not load.known or not self.as_started:
+            return
+        for drop in [drop for drop in load.drops if drop.handler in self.loaded.handlers and drop.kind not in ABSENCES]:
+            load.drops.remove(drop)
+            load.handlers[drop.handler] = load.raw[drop.handler]
         times = self.node.get("binary_times")
-        if times is None or self.loaded is None or not load.known or self.upgraded or self.later_than_daemon():
+        if times is None:
             return
         started = str(self.node.get("daemon_started") or "")
         for name in sorted(set(load.handlers) - set(self.loaded.handlers)):
@@ -178,6 +186,12 @@ class CrioSituation:
         started = self.node.get("daemon_started")
         paths = [path for path in self.files.documents if self.is_read(path)]
         return [path for path in paths if started and str(self.files.times.get(path) or "") > str(started)]
+
+    @property
+    def as_started(self) -> bool:
+        """What runs has read these very files, by the same command line."""
+        untouched = self.node.get("daemon_started") and not self.later_than_daemon() and not self.upgraded
+        return bool(untouched) and self.given == self.given_next
 
     @property
     def down_with_these_files(self) -> bool:
