@@ -12,7 +12,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors impor
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import admission_objects
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_writer import writer_for
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.host_variables import by_cluster
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.host_variables import by_cluster, plain
 
 RIGHTS = "runtime-gate-admission-installer of examples/rbac-admission.yml"
 
@@ -36,7 +36,8 @@ class ActionModule(ActionBase):
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         task_vars = task_vars or {}
-        _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        _validation, validated = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        arguments = plain(validated)
         result.update(changed=False, notes=[], diff=[])
         try:
             for cluster, _hosts in by_cluster(task_vars, list(task_vars["ansible_play_hosts"]), self._task.args.get("cluster") or {}):

@@ -13,6 +13,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import admis
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_writer import writer_for
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.gate_round import GateRound
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.host_variables import plain
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import run_store
 
 RIGHTS = "runtime-gate-admission of examples/rbac-admission.yml"
@@ -47,7 +48,7 @@ class ActionModule(ActionBase):
             view = view._replace(whole=view.whole and not arguments["partial"])
             # The same connection as the other tasks of the gate have, told as it was given.
             writer = writer_for(self._task.args.get("cluster") or {}, RIGHTS)
-            answer = admission_list.update(writer, arguments["namespace"], view, bool(self._task.check_mode))
+            answer = admission_list.update(writer, plain(arguments["namespace"]), view, bool(self._task.check_mode))
         except RuntimeGateError as error:
             return dict(result, failed=True, changed=False, msg="runtime_gate_admission: %s" % error)
         if not self._task.diff:

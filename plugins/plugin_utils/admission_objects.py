@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The admission policies in the cluster: made, changed and taken away as one, each step tried by the server first."""
+"""The admission policies in the cluster: made, changed and taken away as one, each step tried by the server where it can be."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.declare
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.handler_policy import (
     LIST_NAME,
+    POLICIES,
     lists_path,
     policy_objects,
     removal,
@@ -30,38 +31,60 @@ Data = t.Dict[str, t.Any]
 def install(writer: Writer, namespace: str, action: str, accepted: t.Sequence[str], check_mode: bool) -> Data:
     """Both policies with their bindings, and an empty list where there is none: changed, notes, diff.
 
-    :raises RuntimeGateError: one of them belongs to somebody else, or is refused; nothing has been written then.
+    :raises RuntimeGateError: one of them belongs to somebody else, or is refused.
     """
-    found: t.List[t.Tuple[str, Data, t.Optional[Data], Data]] = []
-    for path, thing in policy_objects(namespace, action, accepted):
-        name = "%s %s" % (thing["kind"], thing["metadata"]["name"])
-        live = writer.get(path, thing["metadata"]["name"])
-        if live is not None and not is_ours(live, "spec"):
-            raise RuntimeGateError("%s exists and belongs to %s; it is left alone" % (name, some(others(live)) or "nobody that is known"))
-        found.append((path, thing, live, _apply(writer, path, thing, name, dry_run=True)))
+    wanted = policy_objects(namespace, action, accepted)
+    names = [thing["metadata"]["name"] for path, thing in wanted if path == POLICIES]
+    policies = {name: writer.get(POLICIES, name) for name in names}
+    steps = [_planned(writer, path, thing, policies) for path, thing in wanted]
     no_list = writer.get(lists_path(namespace), LIST_NAME) is None
     if no_list:
         make_list(writer, namespace, check_mode=True)
-    due = [
-        (path, thing, live, after) for path, thing, live, after in found if live is None or _said(live) != _said(after) or our_fields(live) != our_fields(after)
-    ]
+    due = [step for step in steps if step.changes]
     if not check_mode:
-        for path, thing, _live, _after in due:
-            _apply(writer, path, thing, thing["metadata"]["name"], dry_run=False)
+        for step in due:
+            _apply(writer, step.path, step.thing, dry_run=False)
         if no_list:
             make_list(writer, namespace, check_mode=False)
-    diff = [_diff(thing, live, after) for _path, thing, live, after in due]
-    return {"changed": bool(due) or no_list, "notes": [], "diff": diff}
+    return {"changed": bool(due) or no_list, "notes": [], "diff": [_diff(step.thing, step.live, step.after) for step in due]}
 
 
-def _apply(writer: Writer, path: str, thing: Data, name: str, dry_run: bool) -> Data:
+class _Step(t.NamedTuple):
+    """One object: the path of its kind, what is wanted, what it is (None: nothing), what it would be."""
+
+    path: str
+    thing: Data
+    live: t.Optional[Data]
+    after: Data
+
+    @property
+    def changes(self) -> bool:
+        return self.live is None or _said(self.live) != _said(self.after) or our_fields(self.live) != our_fields(self.after)
+
+
+def _planned(writer: Writer, path: str, thing: Data, policies: t.Mapping[str, t.Optional[Data]]) -> _Step:
+    """An object as the server would make it.
+
+    A binding is tried only where its policy is there: without it the server cannot tell which rights on the parameter are needed,
+    and asks for all rights on everything. A policy without binding does nothing, so that this halfway house harms nobody.
+    """
+    name = thing["metadata"]["name"]
+    live = policies[name] if path == POLICIES else writer.get(path, name)
+    if live is not None and not is_ours(live, "spec"):
+        owner = some(others(live)) or "nobody that is known"
+        raise RuntimeGateError("%s %s exists and belongs to %s; it is left alone" % (thing["kind"], name, owner))
+    tried = path == POLICIES or policies[name] is not None
+    return _Step(path, thing, live, _apply(writer, path, thing, dry_run=True) if tried else thing)
+
+
+def _apply(writer: Writer, path: str, thing: Data, dry_run: bool) -> Data:
     try:
         return writer.apply(path, thing, dry_run)
     except Refused as refused:
         if refused.status == 404:
             raise RuntimeGateError("the API server does not know %s; Kubernetes 1.30 or later does" % path) from refused
         owners = ", ".join("%s is owned by %s" % pair for pair in sorted(refused.owners.items()))
-        raise RuntimeGateError("%s: %s" % (name, owners or refused)) from refused
+        raise RuntimeGateError("%s %s: %s" % (thing["kind"], thing["metadata"]["name"], owners or refused)) from refused
 
 
 def remove(writer: Writer, namespace: str, check_mode: bool) -> Data:
