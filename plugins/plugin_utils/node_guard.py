@@ -70,7 +70,7 @@ class NodeGuard:
         if maintenance is None:
             raise RuntimeGateError(
                 "Node %s is not registered in this cluster, so it cannot be cordoned; set runtime_gate_node_name, or runtime_gate_cordon and"
-                " runtime_gate_drain to false for this host" % self._identity["hostname"]
+                " runtime_gate_drain to false for this host" % (self._options["node_name"] or self._identity["hostname"])
             )
         done = maintenance.take(self._drain())
         self.taken = bool(done["cordoned"])
@@ -99,8 +99,11 @@ class NodeGuard:
             return
         if result.get("failed"):
             sound = result["rolled_back"] and (result["proved"] or not result["restarted"])
-            if self.taken:
-                result["msg"] += " " + (self._given_back() if sound else self.keep(result["msg"]))
+            if self.taken and sound:
+                result["cordoned"], told = self._given_back()
+                result["msg"] += " " + told
+            elif self.taken:
+                result["msg"] += " " + self.keep(result["msg"])
         elif self._options["remove"] and not result["restart_pending"]:
             try:
                 maintenance = self._open()
@@ -109,13 +112,14 @@ class NodeGuard:
                 result.update(failed=True, msg="The runtime is as it should be, but its Node could not be given back: %s" % error)
         self.taken = False
 
-    def _given_back(self) -> str:
+    def _given_back(self) -> t.Tuple[bool, str]:
+        """Whether it is cordoned still, and a sentence that says so."""
         assert self._maintenance
         try:
             self._maintenance.give_back()
         except RuntimeGateError as error:
-            return "Node %s is still cordoned: %s." % (self._name, error)
-        return "Node %s takes pods again." % self._name
+            return True, "Node %s is still cordoned: %s." % (self._name, error)
+        return False, "Node %s takes pods again." % self._name
 
     def keep(self, reason: str) -> str:
         """Leave the Node cordoned with this reason; a sentence that says so."""

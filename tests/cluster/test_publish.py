@@ -10,6 +10,7 @@ refused; each error of the API is one sentence that says what had been written.
 from __future__ import annotations
 
 import collections
+import re
 import typing as t
 import urllib.parse
 
@@ -34,6 +35,14 @@ UNKNOWN = {"handlers": [], "status": "Unknown", "reason": "NotRead", "message": 
 KUBE_SYSTEM = "system:serviceaccount:kube-system:"
 PUBLISHER, READER = KUBE_SYSTEM + "runtime-gate-publisher", KUBE_SYSTEM + "runtime-gate-reader"
 BROKEN = {"docker-1", "eks-1", "kubespray-1"}
+_CALL = ".venv/bin/ansible-playbook -i hosts.yml kubenode.runtime_gate."
+#: Playbook and arguments of each command of the page.
+COMMANDS = [
+    line[len(_CALL) :].split()
+    for block in re.findall(r"```sh\n(.*?)```", (ROOT / "docs/publish.md").read_text(), re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith(_CALL)
+]
 
 
 @pytest.fixture(scope="module", name="plane")
@@ -333,14 +342,15 @@ def failed(run: Run) -> t.Set[str]:
     return {host for host, counts in run.recap.items() if counts["failed"]}
 
 
-def test_the_fleet_from_check_to_removal(plane: ControlPlane, fleet: t.Callable[..., Run]) -> None:
+def test_the_commands_of_the_page_from_check_to_removal(plane: ControlPlane, fleet: t.Callable[..., Run]) -> None:
+    to_check, to_publish, to_unpublish = COMMANDS
     before = nodes_of(plane)
     everybody = set(before)
-    check = fleet("publish", "--check", "--diff")
+    check = fleet(*to_check)
     assert failed(check) == BROKEN and changed(check) == everybody, check.text
     assert nodes_of(plane) == before
     since = len(plane.audit())
-    run = fleet("publish", "--diff")
+    run = fleet(*to_publish, "--diff")
     assert failed(run) == BROKEN and changed(run) == everybody, run.text
     added = [line for line in check.text.splitlines() if line.startswith(("+", "-"))]
     assert added == [line for line in run.text.splitlines() if line.startswith(("+", "-"))] and f"+  {PREFIX}/runc: loaded" in added
@@ -356,7 +366,7 @@ def test_the_fleet_from_check_to_removal(plane: ControlPlane, fleet: t.Callable[
     assert labels_of(after["docker-1"]) == {}  # CRI is disabled there
     again = fleet("publish", "--diff")
     assert failed(again) == BROKEN and changed(again) == set() and nodes_of(plane) == after
-    gone = fleet("unpublish")
+    gone = fleet(*to_unpublish)
     assert gone.status == 0 and changed(gone) == everybody, gone.text
     assert all(labels_of(one) == {} and condition_of(one) == {} for one in nodes_of(plane).values())
     assert changed(fleet("unpublish")) == set()
