@@ -57,6 +57,7 @@ options:
       - C(options.SystemdCgroup) of a runc-type handler follows the kubelet's cgroup driver, or the default handler's value, unless it
         is given.
       - C(state) is V(present) or V(absent), C(allow_absent_binary) is O(allow_absent_binary) for this handler alone.
+      - C(runtime_class) is for P(kubenode.runtime_gate.runtimeclass#role) and counts for nothing here.
     type: dict
     default: {}
   default_handler:

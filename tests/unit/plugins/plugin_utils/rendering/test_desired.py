@@ -45,12 +45,18 @@ def rendered(entry: t.Dict[str, t.Any], release: str, circumstances: desired.Cir
         ({"x": dict(RUNC, options={"binaryName": "/x"})}, "handlers.x.options.binaryName must be spelled BinaryName"),
         ({"x": {"preset": "spin", "options": {"BinaryName": "/x"}}}, "BinaryName is not read with runtime_type io.containerd.spin.v2"),
         (["nvidia"], "handlers must be a dictionary"),
+        ({"x": dict(RUNC, runtime_class="gpu")}, "handlers.x.runtime_class must be a dictionary or false, not 'gpu'"),
     ],
 )
 def test_a_wrong_declaration_is_one_clear_sentence(handlers: t.Any, message: str) -> None:
     with pytest.raises(RuntimeGateError) as caught:
         desired.parse({"handlers": handlers})
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("settings", [False, True, {}, {"name": "gpu", "overhead": {"cpu": "1"}}])
+def test_what_the_class_is_like_does_not_reach_the_node(settings: t.Any) -> None:
+    assert rendered(dict(RUNC, runtime_class=settings), "2.1.4") == rendered(RUNC, "2.1.4")
 
 
 def test_the_default_must_not_be_declared_absent() -> None:
