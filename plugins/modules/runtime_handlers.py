@@ -154,7 +154,7 @@ options:
     default: 300.0
   drain_options:
     description:
-      - By the names of M(kubernetes.core.k8s_drain#module), C(force), C(ignore_daemonsets) (V(true) here), C(delete_emptydir_data),
+      - By the names of M(kubernetes.core.k8s_drain), C(force), C(ignore_daemonsets) (V(true) here), C(delete_emptydir_data),
         C(disable_eviction), C(wait_sleep) and C(pod_selectors).
     type: dict
     default: {}
