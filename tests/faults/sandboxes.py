@@ -14,7 +14,7 @@ import tarfile
 import typing as t
 
 from tests.faults.node import FaultNode, Tree
-from tests.testbed.host import CONFIG, HostError
+from tests.testbed.host import CONFIG, ContainerdHost, HostError
 from tests.testbed.tools import tool
 
 LINE = "2.1"
@@ -50,31 +50,36 @@ def handler(name: str, runtime_type: str = "io.containerd.runc.v2", binary: str 
 
 def prepare(node: FaultNode) -> None:
     """The node can run sandboxes, and its daemon has ROOT. Raises HostError when it cannot."""
-    programs = tool(f"containerd-{LINE}").parent
     node.reset(BEFORE)
+    equip(node.host)
+
+
+def equip(host: ContainerdHost) -> None:
+    """Everything beside the daemon, which runs with ROOT, that a sandbox needs. Raises HostError when it cannot be had."""
+    programs = tool(f"containerd-{LINE}").parent
     for name in ("ctr", "containerd-shim-runc-v2"):
-        node.host.install(programs / name, f"/usr/bin/{name}")
-    node.host.install(tool("runc"), "/usr/sbin/runc")
-    node.host.install_script(SLOW, _SLOW_SCRIPT)
-    node.output("/run/pause.tar").write_bytes(pause_image(tool("stand-in")))
-    done = node.host.run(["ctr", "-n", "k8s.io", "images", "import", "--local", "--snapshotter", "native", "/run/pause.tar"])
+        host.install(programs / name, f"/usr/bin/{name}")
+    host.install(tool("runc"), "/usr/sbin/runc")
+    host.install_script(SLOW, _SLOW_SCRIPT)
+    host.path("/run/pause.tar").write_bytes(pause_image(tool("stand-in")))
+    done = host.run(["ctr", "-n", "k8s.io", "images", "import", "--local", "--snapshotter", "native", "/run/pause.tar"])
     if done.returncode:
         raise HostError(f"the pause image cannot be imported: {done.stderr}")
 
 
-def sandboxes(node: FaultNode) -> list[str]:
+def sandboxes(host: ContainerdHost) -> list[str]:
     """What is there, by the word of containerd's own client."""
-    done = node.host.run(["ctr", "-n", "k8s.io", "containers", "ls", "-q"])
+    done = host.run(["ctr", "-n", "k8s.io", "containers", "ls", "-q"])
     if done.returncode:
         raise HostError(done.stderr)
     return done.stdout.split()
 
 
-def remove_all(node: FaultNode) -> None:
+def remove_all(host: ContainerdHost) -> None:
     """So that no control group of a sandbox stays behind on this machine."""
-    for identifier in sandboxes(node):
+    for identifier in sandboxes(host):
         for command in ("stopp", "rmp"):
-            node.host._ask(command, identifier)
+            host._ask(command, identifier)
     for group in pathlib.Path("/sys/fs/cgroup").glob("*/runtime-gate"):
         # The parent of the probe's groups, in each hierarchy; a run beside this one may still use it.
         with contextlib.suppress(OSError):

@@ -319,27 +319,27 @@ def _sandbox_node() -> t.Iterator[FaultNode]:
         assert made.get("sandbox"), made
         yield node
     finally:
-        sandboxes.remove_all(node)
+        sandboxes.remove_all(node.host)
         node.close()
 
 
 def sandbox_of_each_handler() -> Checks:
     with _sandbox_node() as node:
-        others = sandboxes.sandboxes(node)
+        others = sandboxes.sandboxes(node.host)
         _code, result = node.call("apply", _sandbox_plan(node, "mine", binary="/usr/sbin/runc"), {"probe": "sandbox"})
         checks = _says(result, "applied") + ([] if result["probe"] == {"mine": None} else [f"probe: {result['probe']}"])
-        checks += [] if sandboxes.sandboxes(node) == others else ["a sandbox of the probe is left, or another one is gone"]
+        checks += [] if sandboxes.sandboxes(node.host) == others else ["a sandbox of the probe is left, or another one is gone"]
         made = node.host.sandbox("mine", "judge")
         return checks + ([] if made.get("sandbox") else [f"the judge gets no sandbox: {made}"])
 
 
 def _unusable(word: str, **handler: t.Any) -> Checks:
     with _sandbox_node() as node:
-        others = sandboxes.sandboxes(node)
+        others = sandboxes.sandboxes(node.host)
         _code, result = node.call("apply", _sandbox_plan(node, "gone", **handler), {"probe": "sandbox"})
         checks = _says(result, "rolled_back", "no sandbox can be made of gone", word, "The old configuration is back")
         checks += [] if node.tree() == sandboxes.BEFORE and node.loaded() == (["runc"], "runc") else ["the old configuration is not back"]
-        return checks + ([] if sandboxes.sandboxes(node) == others else ["a sandbox of the probe is left, or another one is gone"])
+        return checks + ([] if sandboxes.sandboxes(node.host) == others else ["a sandbox of the probe is left, or another one is gone"])
 
 
 def sandbox_without_binary() -> Checks:
@@ -353,7 +353,7 @@ def sandbox_without_shim() -> Checks:
 def sandbox_left_over() -> Checks:
     """The run is ended while it removes the sandbox of its probe; the next one finds it by its label."""
     with _sandbox_node() as node:
-        others = sandboxes.sandboxes(node)
+        others = sandboxes.sandboxes(node.host)
         plan = _sandbox_plan(node, "mine", binary=sandboxes.SLOW)
         first = subprocess.Popen(node.host._enter(node.command("apply_here", plan, {"probe": "sandbox"})), env={"PATH": PATH}, stdout=subprocess.DEVNULL)
         while not node.output(sandboxes.STOPPING).exists() and first.poll() is None:
@@ -361,12 +361,12 @@ def sandbox_left_over() -> Checks:
         pid = node.output("/var/lib/runtime-gate/lock").read_text().split()[1].strip(",")
         node.host.run(["kill", "-KILL", pid])
         first.wait(timeout=30)
-        left = sandboxes.sandboxes(node)
+        left = sandboxes.sandboxes(node.host)
         checks = [] if len(left) == len(others) + 1 else ["no sandbox was left over, so nothing is tested"]
         _code, recovered = node.call("recover")
         checks += _says(recovered, "applied") + ([] if recovered["action"] == "finished" else [f"action {recovered['action']}"])
         checks += [] if "left-over" in str(recovered["notes"]) else [f"notes: {recovered['notes']}"]
-        checks += [] if sandboxes.sandboxes(node) == others else ["the left-over sandbox is still there, or another one is gone"]
+        checks += [] if sandboxes.sandboxes(node.host) == others else ["the left-over sandbox is still there, or another one is gone"]
         return checks + ([] if node.loaded() == (["mine", "runc"], "runc") else [f"the daemon has {node.loaded()}"])
 
 

@@ -28,6 +28,8 @@ _NOT_FOUND = 5
 _RUN_TIMEOUT = 120.0
 _TIMEOUT = 20.0
 _TRIES = 2
+#: How the runtimes begin when a pod's network cannot be made, before they look at the handler.
+_NETWORK = ("failed to setup network for sandbox", "failed to create pod network sandbox")
 
 _Failures = (grpc_unary.GrpcStatus, grpc_unary.NoAnswer, cri.NotProtobuf)
 
@@ -38,20 +40,26 @@ def probe(socket: str, answer: Answer, handlers: t.Sequence[str]) -> t.Dict[str,
 
 
 def _probe_twice(socket: str, answer: Answer, handler: str) -> t.Optional[str]:
-    """A second try where the kubelet may have removed the first sandbox while it was being made."""
-    reason: t.Optional[str] = None
+    """A second try where the kubelet may have removed the first sandbox while it was being made.
+
+    A network that cannot be made is no fault of the handler: then the second try is in the node's own.
+    """
+    reason = network = ""
+    pod_network = "NetworkReady" in answer.conditions
     for _number in range(_TRIES):
         try:
-            _run_and_remove(socket, answer, handler)
+            _run_and_remove(socket, answer, handler, pod_network)
             return None
         except _Failures as error:
             reason = str(error)
-    return reason
+            if pod_network and any(words in reason for words in _NETWORK):
+                pod_network, network = False, reason
+    return "%s; and in the node's own network: %s" % (network, reason) if network and network != reason else reason
 
 
-def _run_and_remove(socket: str, answer: Answer, handler: str) -> None:
+def _run_and_remove(socket: str, answer: Answer, handler: str, pod_network: bool) -> None:
     service = "/runtime.%s.RuntimeService/" % answer.api_version
-    request = sandbox_request(handler, uuid.uuid4().hex, "NetworkReady" in answer.conditions, cgroup_parent(answer.info, handler))
+    request = sandbox_request(handler, uuid.uuid4().hex, pod_network, cgroup_parent(answer.info, handler))
     response = grpc_unary.call(socket, service + "RunPodSandbox", request, _RUN_TIMEOUT)
     for number, value in cri.fields(response):
         if number == 1 and isinstance(value, bytes):

@@ -76,6 +76,19 @@ def test_the_daemons_own_words_after_a_second_try(runtime: Runtime) -> None:
     assert runtime.names == ["RunPodSandbox"] * 2
 
 
+def test_a_network_that_cannot_be_made_is_no_fault_of_the_handler(runtime: Runtime) -> None:
+    network = grpc_unary.GrpcStatus(2, 'failed to setup network for sandbox "x": no plugin')
+    runtime.failures["RunPodSandbox"] = [network]
+    assert probe.probe("/s", _answer(["NetworkReady"]), ["mine"]) == {"mine": None}
+    options = [dict(cri.fields(dict(cri.fields(request))[1]))[8] for name, request in runtime.calls if name == "RunPodSandbox"]  # type: ignore[arg-type,index]
+    assert options[0] != options[1]
+    runtime.failures["RunPodSandbox"] = [network, grpc_unary.GrpcStatus(2, "no shim")]
+    said = probe.probe("/s", _answer(["NetworkReady"]), ["mine"])["mine"]
+    assert said and said.endswith("no plugin; and in the node's own network: rpc error: code = Unknown desc = no shim")
+    runtime.failures["RunPodSandbox"] = [grpc_unary.GrpcStatus(2, "removed"), network]
+    assert str(probe.probe("/s", _answer(["NetworkReady"]), ["mine"])["mine"]).count("no plugin") == 1
+
+
 def test_the_kubelet_was_first(runtime: Runtime) -> None:
     gone = grpc_unary.GrpcStatus(5, "not found")
     runtime.failures = {"StopPodSandbox": [gone], "RemovePodSandbox": [gone]}
