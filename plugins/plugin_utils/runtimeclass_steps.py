@@ -83,6 +83,8 @@ def change(writer: Writer, declared: Declared, hosts: int, phase: str, consent: 
     notes = [note for step in due for note in step.notes]
     if phase != "before_nodes":
         notes += _notes(declared, hosts)
+    if phase == "remove":
+        notes += planner.forgotten()
     return {
         "changed": any(step.changes for step in due),
         "classes": {step.name: step.word for step in due},
@@ -132,6 +134,12 @@ class _Planner:
             going = [thing for thing in self._live.values() if thing.get("handler") in self._declared.absent]
             found = [self._delete(thing) for thing in going if thing["metadata"]["name"] not in self._declared.classes] + found
         return found
+
+    def forgotten(self) -> t.List[str]:
+        """Classes of ours that nobody's declaration tells of; another inventory may."""
+        names = [name for name, live in self._live.items() if is_ours(live) and live.get("handler") not in self._declared.known]
+        told = "RuntimeClasses of ours whose handlers nobody here declares stay: %s; declare these handlers with state: absent, or delete them by hand"
+        return [told % some(names)] if names else []
 
     def _apply(self, name: str, thing: Object) -> Step:
         live = self._live.get(name)

@@ -238,12 +238,15 @@ def test_a_class_that_pods_use_stays(plane: ControlPlane, fleet: Fleet) -> None:
 
 
 def test_a_class_stays_as_long_as_a_host_declares_its_handler(plane: ControlPlane, fleet: Fleet) -> None:
-    fleet.declare({"nvidia": {"preset": "nvidia"}, "runsc": {"preset": "gvisor"}}, "w-1")
+    two = {"nvidia": {"preset": "nvidia"}, "runsc": {"preset": "gvisor"}}
+    fleet.declare({**two, "crun": {"preset": "crun", "runtime_class": {"name": "forgotten"}}}, "w-1")
     fleet.declare({"nvidia": {"preset": "nvidia"}}, "w-2")
-    assert changed(fleet.run("--limit", "w-1")) == 1 and set(classes(plane)) == {"nvidia", "runsc"}
+    assert changed(fleet.run("--limit", "w-1")) == 1 and set(classes(plane)) == {"nvidia", "runsc", "forgotten"}
+    fleet.declare(two, "w-1")
     run = fleet.run("--limit", "w-1", entry="remove")
-    assert changed(run) == 1 and set(classes(plane)) == {"nvidia"}, run.text
-    assert "handler nvidia stay: it is still declared on w-2" in run.text
+    assert changed(run) == 1 and set(classes(plane)) == {"nvidia", "forgotten"}, run.text
+    assert "handler nvidia stay: it is still declared on w-2" in run.text and "nobody here declares stay: forgotten" in run.text
+    plane.kubectl("delete", "runtimeclass", "forgotten")
     fleet.declare({"nvidia": {"state": "absent"}}, "w-1")
     assert changed(fleet.run()) == 0 and set(classes(plane)) == {"nvidia"}
     fleet.declare({"nvidia": {"state": "absent"}}, "w-2")

@@ -40,13 +40,14 @@ class Declared(t.NamedTuple):
 
     :ivar classes: name of a RuntimeClass -> the object to apply. :ivar hosts: the same name -> the hosts that declare it.
     :ivar absent: handlers that somebody declares absent and nobody present. :ivar kept: handler that is to go -> the hosts
-        outside this run that still have it declared, so that its classes stay.
+        outside this run that still have it declared, so that its classes stay. :ivar known: every handler that anybody declares.
     """
 
     classes: t.Dict[str, Object]
     hosts: t.Dict[str, t.List[str]]
     absent: t.List[str]
     kept: t.Dict[str, t.List[str]]
+    known: t.FrozenSet[str] = frozenset()
 
 
 def read_declarations(
@@ -64,8 +65,10 @@ def read_declarations(
     wanted: t.Dict[str, t.Dict[str, Object]] = {}
     present: t.Dict[str, t.List[str]] = {}
     going: t.Set[str] = set()
+    known: t.Set[str] = set()
     for host in sorted(declarations):
         for handler, entry in _entries(declarations[host], host).items():
+            known.add(handler)
             absent, acts = entry.get("state") == "absent", host in acting
             if host in enabled and acts and (absent or remove):
                 going.add(handler)
@@ -78,7 +81,7 @@ def read_declarations(
         _require_agreement(handler, by_host)
     classes, hosts = _chosen(wanted, acting)
     kept = {handler: present[handler] for handler in sorted(going) if handler in present}
-    return Declared(classes, hosts, sorted(going - set(kept)), kept)
+    return Declared(classes, hosts, sorted(going - set(kept)), kept, frozenset(known))
 
 
 def _entries(declaration: t.Any, host: str) -> t.Dict[str, Object]:

@@ -58,7 +58,7 @@ def test_labels():
 
 @pytest.mark.parametrize("declaration", [None, {}, ""])
 def test_nothing_is_declared(declaration):
-    assert read({"w": declaration}) == ({}, {}, [], {})
+    assert read({"w": declaration}) == ({}, {}, [], {}, frozenset())
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,7 @@ def test_only_what_the_acting_hosts_declare_is_applied():
 def test_what_goes_and_what_is_kept(declarations, enabled, acting, remove, absent, kept):
     found = read(declarations, set(enabled), set(acting), remove)
     assert (found.absent, found.kept) == (absent, kept) and not (remove and found.classes)
+    assert found.known == {handler for handlers in declarations.values() for handler in handlers}
 
 
 OURS = {"manager": FIELD_MANAGER, "operation": "Apply", "fieldsV1": {"f:handler": {}}}
