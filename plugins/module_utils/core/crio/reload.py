@@ -65,7 +65,7 @@ def settle(
 def _happened(node: t.Mapping[str, t.Any]) -> t.Optional[bool]:
     if node.get("daemon_reloaded"):
         return str(node["daemon_reloaded"]) >= str(node.get("daemon_started") or "")
-    return {"none": False}.get(str(node.get("reload_evidence") or ""))
+    return {"excluded": False}.get(str(node.get("reload_evidence") or ""))
 
 
 def _by_probe(
