@@ -14,7 +14,9 @@ import json
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crosscheck import crosscheck
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import ignoring
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.pools import pool_nodes
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.publication import parse_taint
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_cluster, gate_record, report_output
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
@@ -32,6 +34,7 @@ ARGUMENTS = {
     "policy": {"type": "dict", "default": {}},
     "read_workloads": {"type": "bool", "default": False},
     "failing_pods": {"type": "bool", "default": False},
+    "startup_taint": {"type": "str", "default": ""},
     **REPORT_OPTIONS,
 }
 _NOBODY = {
@@ -50,8 +53,10 @@ class ActionModule(KubectlAction):
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
-        key = "fleet " + json.dumps(gate_cluster.key_of(arguments)) + json.dumps([arguments["source"], arguments["pools"], arguments["policy"]])
         try:
+            # As gate_judge does: a node that waits for the gate behind this taint is judged as if the taint were gone.
+            arguments["policy"] = ignoring(arguments["policy"], (parse_taint(arguments["startup_taint"]) or {}).get("key", ""))
+            key = "fleet " + json.dumps([gate_cluster.key_of(arguments), arguments["source"], arguments["pools"], arguments["policy"]])
             result.update(run_store().once(key, lambda: self._judge(arguments, task_vars or {})))
         except RuntimeGateError as error:
             result.update(fails=True, message=str(error))

@@ -69,6 +69,12 @@ options:
     description: See the option O(kubenode.runtime_gate.runtimeclass_crosscheck#module:failing_pods).
     type: bool
     default: false
+  startup_taint:
+    description:
+      - The taint, as C(KEY:EFFECT) or C(KEY=VALUE:EFFECT), with which nodes register until they have passed. Taints of its key exclude
+        no class from the judgement.
+    type: str
+    default: ""
   report_path:
     description: Files on the controller, each in the format of its ending. See the role P(kubenode.runtime_gate.gate#role).
     type: list
