@@ -18,7 +18,7 @@ N ?= 60
 MATRIX ?= --slice --lines 1.7,2.1,2.4
 FAULTS ?= --slice 12
 COMBINATIONS ?= 1020
-CLUSTER_SLICE := --lines 1.7,2.1 --combinations 136
+CLUSTER_SLICE := --slice --lines 1.7,2.1 --combinations 136
 
 .PHONY: help gate test unit cases catalogue differential real-daemons matrix faults cluster-test cluster-slice prediction sanity lint clean venv
 

@@ -10,9 +10,23 @@ COUNTS: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """--lines and --combinations: how much of the tests runs."""
+    """--slice, --lines and --combinations: how much of the tests runs."""
+    parser.addoption("--slice", action="store_true", help="leave out the tests that are marked as full")
     parser.addoption("--lines", default="1.7,2.1,2.4", help="release lines of containerd of the real nodes, separated by commas")
     parser.addoption("--combinations", type=int, default=720, help="about how many combinations the prediction matrix has")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marks of these tests."""
+    config.addinivalue_line("markers", "full: takes so long that the slice in make test leaves it out; make cluster-test runs it")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What is left out is counted as deselected, not as skipped: a skip would look like a reason."""
+    if config.getoption("--slice"):
+        left_out = [item for item in items if item.get_closest_marker("full")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session")

@@ -98,6 +98,7 @@ def test_no_right(plane: ControlPlane, tmp_path: pathlib.Path) -> None:
     check(*audit(tmp_path, cluster), ["403", "examples/rbac.yml", "mallory", "cannot list resource"])
 
 
+@pytest.mark.full
 def test_credentials_that_nobody_knows(plane: ControlPlane, tmp_path: pathlib.Path) -> None:
     cluster = {"kubeconfig": str(plane.token_kubeconfig("stale", token="planted-secret"))}
     status, text, report = audit(tmp_path, cluster)
@@ -105,11 +106,13 @@ def test_credentials_that_nobody_knows(plane: ControlPlane, tmp_path: pathlib.Pa
     assert "planted-secret" not in text + json.dumps(report)
 
 
+@pytest.mark.full
 def test_a_server_that_is_too_busy(tmp_path: pathlib.Path) -> None:
     with busy() as host:
         check(*audit(tmp_path, {"host": host, "api_key": "token"}), ["429", "too busy"])
 
 
+@pytest.mark.full
 def test_a_server_that_says_nothing(tmp_path: pathlib.Path) -> None:
     with silence() as host:
         check(*audit(tmp_path, {"host": host, "api_key": "token"}), ["did not answer within"])

@@ -109,6 +109,7 @@ def test_an_unknown_program_is_one_clear_error() -> None:
         ControlPlane(programs=("kube-proxy",))
 
 
+@pytest.mark.full
 def test_a_program_that_ends_at_once_says_why(tmp_path: pathlib.Path) -> None:
     started = time.monotonic()
     words = "(?s)kube-apiserver is not ready.*unknown flag: --no-such-flag"
@@ -176,6 +177,7 @@ with ControlPlane(home / "plane") as plane, RealNode(home / "node", plane, name=
 """
 
 
+@pytest.mark.full
 def test_a_test_that_is_killed_leaves_no_process(tmp_path: pathlib.Path) -> None:
     with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True) as killed:
         assert killed.stdout and killed.stdout.readline() == "up\n"

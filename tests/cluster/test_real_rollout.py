@@ -8,6 +8,8 @@ import contextlib
 import pathlib
 import typing as t
 
+import pytest
+
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.pods import pod, pod_events, runtime_class
 from tests.cluster.real_node import RealNode
@@ -17,6 +19,7 @@ from tests.integration.ansible_runs import ROOT, playbook, write_yaml
 DECLARED = {"fresh": {"runtime_type": "io.containerd.runc.v2"}}
 
 
+@pytest.mark.full
 def test_a_hanging_pod_runs_after_the_rollout_and_the_others_go_on(lines: list[str], tmp_path: pathlib.Path, tell: t.Callable[[str], None]) -> None:
     with contextlib.ExitStack() as stack:
         cluster = stack.enter_context(ControlPlane(tmp_path / "plane", programs=("scheduler", "controller-manager")))
