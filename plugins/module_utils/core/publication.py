@@ -18,8 +18,6 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors impor
 
 CONDITION = "RuntimeHandlersReady"
 LOADED = "loaded"
-#: Evidence by which a handler is really loaded; DESIGN, "Layers of evidence".
-_PROVES_LOADED = frozenset(("loaded", "api"))
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
 _DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -87,8 +85,9 @@ def parse_taint(text: str) -> dict[str, str] | None:
     return {"key": key, "value": value, "effect": effect}
 
 
-def _accepted(record: Record, policy: t.Any) -> bool:
-    return record.get("evidence") in _PROVES_LOADED & parse_policy(policy).accept_evidence
+def _proved(record: Record, policy: t.Any) -> bool:
+    """Whether the daemon itself has answered (cri_ready is null where only the files are known), and the policy takes its answer."""
+    return record["cri_ready"] is True and record["evidence"] in parse_policy(policy).accept_evidence
 
 
 def _handlers(record: Record, policy: t.Any) -> list[str] | None:
@@ -97,7 +96,7 @@ def _handlers(record: Record, policy: t.Any) -> list[str] | None:
         return None
     if record["cri_ready"] is False:
         return []
-    if record["cri_ready"] is None or not _accepted(record, policy):
+    if not _proved(record, policy):
         return None
     details = record["fleet"]["handlers"]
     usable = details if not isinstance(details, t.Mapping) else [name for name in details if (details[name] or {}).get("usable") is not False]
@@ -114,7 +113,7 @@ def _condition(record: Record, policy: t.Any) -> tuple[str, str, str]:
         return "False", "HandlersMissing", _named(lacking)
     if record["cri_ready"] is False:
         return "False", "RuntimeDown", "the container runtime serves no CRI"
-    if record["cri_ready"] is None or not _accepted(record, policy):
+    if not _proved(record, policy):
         return "Unknown", "NotLoadedEvidence", f"what is loaded is only known from {record['evidence']}, which does not prove it"
     if unknown:
         return "Unknown", "HandlersUnknown", "; ".join(dict.fromkeys(unknown))
