@@ -20,6 +20,7 @@ import http.client
 import io
 import json
 import pathlib
+import random
 import secrets
 import shutil
 import socket
@@ -39,6 +40,7 @@ ADMIN = "admin"
 LOOPBACK = "127.0.0.1"
 MASTERS = "system:masters"  # the group that RBAC lets do everything
 _START_SECONDS = 90.0
+_PORTS = (20000, 32768)
 
 _AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -378,12 +380,16 @@ def _direct(request: urllib.request.Request | str, context: ssl.SSLContext | Non
 
 
 def free_ports(count: int, address: str = LOOPBACK) -> list[int]:
-    """Ports of an address that are free now, all different."""
+    """Ports of an address that are free now, all different, and not among those that the kernel gives to outgoing connections: such a
+    one may be taken before the program has begun to listen."""
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _index in range(count)]
-        for one in sockets:
-            one.bind((address, 0))
-        return [one.getsockname()[1] for one in sockets]
+        found: list[int] = []
+        while len(found) < count:
+            one = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                one.bind((address, random.randrange(*_PORTS)))
+                found.append(one.getsockname()[1])
+        return found
 
 
 __all__ = ("ADMIN", "LOOPBACK", "MASTERS", "ControlPlane", "ControlPlaneError", "api_path", "free_ports")
