@@ -114,6 +114,15 @@ def test_the_module_reads_a_host_and_the_capture_is_judged_alike(core, tmp_path)
     assert answers[0] == answers[1] and answers[0][0]["runc"] in ("missing", "unknown", "ok", "unusable")
 
 
+@pytest.mark.parametrize("name", ["site", "remove"])
+def test_what_another_host_declares_is_read_and_refused_before_a_node_is_touched(core, tmp_path, name):
+    inventory = tmp_path / "hosts.yml"
+    declared = {"runtime_gate_runtimeclasses": "yes", "runtime_gate_handlers": {"Wrong_Name": "{{ {'preset': the_preset} }}"}, "the_preset": "nvidia"}
+    inventory.write_text(json.dumps({"all": {"hosts": {"w-1": None, "w-2": declared}}}))
+    status, text = core.run("playbook", "-i", inventory, f"kubenode.runtime_gate.{name}")
+    assert status == 2 and "host w-2: runtime_gate_handlers has the handler 'Wrong_Name'" in text and "containerd :" not in text, text
+
+
 def test_its_documentation_renders(core):
     for name in ("containerd_runtime_facts", "runtime_capture", "gate_judge", "gate_verdict"):
         status, text = core.run("doc", "-t", "module", f"kubenode.runtime_gate.{name}")
