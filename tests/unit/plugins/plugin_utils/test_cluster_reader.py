@@ -118,6 +118,22 @@ def test_workloads_only_where_asked() -> None:
     assert [workload["kind"] for workload in found["workloads"]] == ["Pod"]
 
 
+def test_events_only_where_asked_and_by_their_reason() -> None:
+    told = {"reason": "FailedCreatePodSandBox", "message": "no", "involvedObject": {"kind": "Pod", "name": "p", "apiVersion": "v1"}, "source": {"host": "w1"}}
+    server = Server(page("e", token="t", **told), page("e2", **told), page())
+    found = read_with(server.get, classes=False, nodes=False, events=True)
+    selectors = [query["fieldSelector"] for _path, query in server.asked]
+    assert selectors == ["reason=FailedCreatePodSandBox"] * 2 + ["reason=FailedCreate"]
+    assert {path for path, _query in server.asked} == {"/api/v1/events"}
+    assert found["events"][0] == {
+        "reason": "FailedCreatePodSandBox",
+        "message": "no",
+        "involvedObject": {"kind": "Pod", "name": "p"},
+        "source": {"host": "w1"},
+    }
+    assert read_with(Server().get, classes=False, nodes=False)["events"] is None
+
+
 def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "kubernetes.client", None)
     with pytest.raises(RuntimeGateError, match=r"kubernetes\.core"):

@@ -44,6 +44,7 @@ class Cluster:
             "classes": [cls("cluster")] if options["classes"] else None,
             "nodes": [node("cluster")] if options["nodes"] else None,
             "workloads": [pod("cluster")] if options["workloads"] else None,
+            "events": [] if options["events"] else None,
         }
 
 
@@ -224,3 +225,11 @@ def test_facts_that_are_none() -> None:
 def test_nodes_that_are_none(nodes: list[t.Any]) -> None:
     with pytest.raises(RuntimeGateError, match="nodes has an entry"):
         judge({"runtime_classes": [], "nodes": nodes, "node_name": "w1"})
+
+
+def test_failing_pods_want_workloads_and_events(cluster: Cluster) -> None:
+    assert gather({"runtime_classes": [], "nodes": [], "failing_pods": True}).events == []
+    assert (cluster.asked[0]["workloads"], cluster.asked[0]["events"], cluster.asked[0]["nodes"]) == (True, True, False)
+    given = gather({"runtime_classes": [], "nodes": [], "workloads": [], "events": [{"reason": "r"}], "failing_pods": True})
+    assert given.events == [{"reason": "r"}] and len(cluster.asked) == 1
+    assert gather({"runtime_classes": [], "nodes": [], "events": [{"reason": "r"}]}).events is None, "nobody asked"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crosscheck import crosscheck
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_record
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.gate_record import Options
@@ -251,3 +252,35 @@ def test_a_bad_policy_is_an_error_and_no_pass():
 )
 def test_slices_of_one_job_write_different_files(path, job, expected):
     assert gate_record.report_path_of(path, job) == expected
+
+
+def fleet(*nodes, **more):
+    answer = crosscheck(CLASSES, list(nodes), verdicts="all", **more)
+    records = gate_record.fleet_records(answer, {})
+    objects = [{"metadata": {"name": entry["name"]}} for entry in answer["nodes"]]
+    return gate_record.make_report(records, {"classes": CLASSES, "nodes": objects}, sorted(records), {}, "api", answer)
+
+
+def reporting(name, *handlers, **labels):
+    return {**node(name, labels, operatingSystem="linux"), "status": {"runtimeHandlers": [{"name": handler} for handler in handlers]}}
+
+
+def test_a_fleet_that_is_judged_at_once_makes_the_same_report():
+    report = fleet(reporting("a", "nvidia", gpu="true"), reporting("b", "runc", gpu="true"), node("c", GPU), node("w", operatingSystem="windows"))
+    assert [(host["node"], host["cells"]["nvidia"], host["fails"], host["judged"]) for host in report["hosts"]] == [
+        ("a", "ok", False, True),
+        ("b", "missing", True, True),
+        ("c", "unknown", True, False),
+    ]
+    assert (report["ok"], report["failing_nodes"], report["source"]) == (False, ["b", "c"], "api")
+    assert report["counts"]["hosts"] == 3 and report["counts"]["judged"] == 2 and report["not_judged"]["nodes"] == ["w"]
+    message = gate_record.fleet_message(report, "nobody")
+    assert message.startswith("b: RuntimeClass nvidia asks for handler nvidia: missing: ") and " || c: " in message
+    assert fleet(reporting("a", "nvidia", gpu="true"))["ok"] is True
+
+
+def test_the_message_of_a_large_fleet_is_bounded_and_that_of_none_says_so():
+    many = fleet(*(reporting(f"n{index}", "runc", gpu="true") for index in range(9)))
+    assert gate_record.fleet_message(many, "nobody").endswith(" || and 4 more")
+    none = fleet()
+    assert none["ok"] is False and gate_record.fleet_message(none, "nobody was there") == "nobody was there"

@@ -270,3 +270,48 @@ def test_pod_templates_of_other_apis_are_taken(tmp_path: pathlib.Path) -> None:
     (tmp_path / "jobs.yaml").write_text(json.dumps(jobs))
     small = {"kind": "JobSet", "metadata": {"name": "n", "namespace": "s"}, "spec": {"template": {"spec": {"runtimeClassName": "spin"}}}}
     assert read_manifests([str(tmp_path)]).workloads == [small]
+
+
+def test_a_pod_keeps_what_it_asks_of_a_node_and_what_a_class_looks_at() -> None:
+    """All its containers as one; its limits and sidecars are counted, its affinity to other pods is not of interest."""
+    spec = {
+        "runtimeClassName": "c",
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"operator": "Exists"}],
+        "overhead": {"cpu": "1"},
+        "affinity": {"podAffinity": {}, "nodeAffinity": {"x": []}},
+        "containers": [{"name": "m", "resources": {"requests": {"cpu": "1"}}}, {"name": "n", "resources": {"limits": {"cpu": "500m"}}}],
+        "initContainers": [{"name": "s", "restartPolicy": "Always", "resources": {"requests": {"memory": "1Mi"}}}],
+        "volumes": [],
+    }
+    status = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}, {"type": "Other"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "uid": "u"}, "spec": spec, "status": status}
+    (small,) = read_kubectl({"apiVersion": "v1", "kind": "List", "items": [pod]}, "workloads").workloads
+    assert small["metadata"] == {"name": "p", "namespace": None, "uid": "u"}
+    assert small["spec"] == {
+        "runtimeClassName": "c",
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"operator": "Exists"}],
+        "overhead": {"cpu": "1"},
+        "affinity": {"nodeAffinity": {"x": []}},
+        "containers": [{"resources": {"requests": {"cpu": "1500m", "memory": "1Mi"}}}],
+    }
+    assert small["status"] == {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    # Without a class only what takes room counts, and nothing of a pod that is over.
+    plain = {**pod, "spec": {**spec, "runtimeClassName": None}}
+    del plain["spec"]["runtimeClassName"]
+    (other,) = read_kubectl({"apiVersion": "v1", "kind": "List", "items": [plain]}, "workloads").workloads
+    assert set(other["spec"]) == {"overhead", "containers"}
+    (over,) = read_kubectl({"apiVersion": "v1", "kind": "List", "items": [{**plain, "status": {"phase": "Failed"}}]}, "workloads").workloads
+    assert set(over["spec"]) == {"overhead"}
+    with pytest.raises(RuntimeGateError, match="Pod default/p: container m: requests.cpu is 'x', which is no quantity"):
+        broken = {**pod, "spec": {"containers": [{"name": "m", "resources": {"requests": {"cpu": "x"}}}]}}
+        read_kubectl({"apiVersion": "v1", "kind": "List", "items": [broken]}, "workloads")
+
+
+def test_events(tmp_path: pathlib.Path) -> None:
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "reason": "r", "message": "m", "involvedObject": {"kind": "Pod"}, "count": 2}
+    write(tmp_path, a_json=json.dumps(event))
+    assert read_manifests([str(tmp_path)]).events == [
+        {"reason": "r", "message": "m", "count": 2, "involvedObject": {"kind": "Pod"}, "source": {"host": None}}
+    ]
