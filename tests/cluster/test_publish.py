@@ -372,6 +372,7 @@ def test_the_commands_of_the_page_from_check_to_removal(plane: ControlPlane, fle
     assert changed(fleet("unpublish")) == set()
 
 
+@pytest.mark.full
 def test_a_host_that_cannot_be_read_loses_its_labels(plane: ControlPlane, fleet: t.Callable[..., Run]) -> None:
     assert fleet("publish", "--limit", "debian-1").status == 0 and labels_of(nodes_of(plane)["debian-1"])
     run = fleet("publish", "--limit", "debian-1", runtime_gate_captures="/nonexistent")

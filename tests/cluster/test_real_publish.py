@@ -12,6 +12,8 @@ from __future__ import annotations
 import pathlib
 import typing as t
 
+import pytest
+
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.pods import pod, runtime_class
 from tests.cluster.real_node import RealNode
@@ -31,6 +33,7 @@ class Unverified(RealNode):
         return {**super()._kubelet_config(), "registerWithTaints": [{"key": TAINT, "effect": "NoSchedule"}]}
 
 
+@pytest.mark.full
 def test_a_node_takes_work_when_its_handler_is_verified(tmp_path: pathlib.Path, tell: t.Callable[[str], None]) -> None:
     with ControlPlane(tmp_path / "plane", programs=("scheduler", "controller-manager")) as cluster, Unverified(
         tmp_path / "node", cluster, name="unverified", line=LINE

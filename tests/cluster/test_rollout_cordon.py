@@ -151,6 +151,7 @@ def test_a_node_that_cannot_be_brought_back_stays_cordoned_until_it_can(cluster:
     assert cluster.node() == (False, None) and cluster.loaded() == ["crun", "runc"] and all(line.startswith("true") for line in cluster.at_restart)
 
 
+@pytest.mark.full
 def test_a_node_whose_old_state_was_proved_takes_pods_again(cluster: Cluster) -> None:
     cluster.told("[ ! -e /etc/containerd/conf.d/zz-runtime-gate.toml ] || { echo picky >&2; exit 3; }")
     failed = cluster.roll_out()
@@ -158,6 +159,7 @@ def test_a_node_whose_old_state_was_proved_takes_pods_again(cluster: Cluster) ->
     assert cluster.node() == (False, None) and cluster.loaded() == ["runc"] and cluster.at_restart[0] == "true 0"
 
 
+@pytest.mark.full
 def test_a_node_that_fails_the_gate_stays_cordoned_until_it_passes(cluster: Cluster) -> None:
     cluster.plane.create([runtime_class("gvisor", "runsc")])
     failed = cluster.roll_out()
@@ -170,6 +172,7 @@ def test_a_node_that_fails_the_gate_stays_cordoned_until_it_passes(cluster: Clus
     assert passed.status == 0 and cluster.node() == (False, None) and len(cluster.at_restart) == 1, passed.text
 
 
+@pytest.mark.full
 def test_what_somebody_else_cordoned_stays_cordoned(cluster: Cluster) -> None:
     cluster.plane.kubectl("cordon", "n1")
     run = cluster.roll_out()
@@ -177,6 +180,7 @@ def test_what_somebody_else_cordoned_stays_cordoned(cluster: Cluster) -> None:
     assert cluster.at_restart == ["true 0"] and cluster.node() == (True, None)
 
 
+@pytest.mark.full
 def test_without_consent_or_right_the_runtime_is_left_alone(cluster: Cluster) -> None:
     place(cluster.plane, "data", volumes=[{"name": "v", "emptyDir": {}}])
     refused = cluster.roll_out(runtime_gate_drain=True)

@@ -70,7 +70,7 @@ def test_a_rollout_from_check_to_removal(node: RealNode) -> None:
     after = node.checksums()
     second = node.playbook("site", TWO, "--diff", "-vvv")
     assert second.status == 0 and second.recap["n1"]["changed"] == 0, second.text
-    assert remote_calls(second.text) == ["runtime_handlers", "containerd_runtime_facts"]
+    assert remote_calls(second.text) == ["runtime_handlers", "gate_facts"]
     assert node.checksums() == after and node.product.restarts() == 2
     assert "before: loaded now" not in second.text
 
