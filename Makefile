@@ -14,20 +14,22 @@ export ANSIBLE_LOCALHOST_WARNING := False
 export ANSIBLE_INVENTORY_UNPARSED_WARNING := False
 
 N ?= 60
+# The container runtime of differential, matrix and faults: containerd or crio.
+ENGINE ?= containerd
 # The whole matrix and every fault take about half an hour each: make matrix MATRIX= and make faults FAULTS=
 MATRIX ?= --slice --lines 1.7,2.1,2.4
 FAULTS ?= --slice 12
 COMBINATIONS ?= 1020
 CLUSTER_SLICE := --slice --lines 1.7,2.1 --combinations 136
 
-.PHONY: help gate test unit cases catalogue differential real-daemons matrix faults cluster-test cluster-slice prediction sanity lint clean venv
+.PHONY: help gate test unit cases catalogue differential differential-crio real-daemons matrix faults cluster-test cluster-slice prediction sanity lint clean venv
 
 help:
 	@echo 'make gate          audit of the embedded example cluster'
 	@echo 'make gate INVENTORY=hosts.yml [KUBECONFIG=…] [LIMIT=…] [CHECK=1] [ARGS="-K -u ops"]'
 	@echo '                   audit of real nodes; ends non-zero when a host fails'
 	@echo 'make test          every kind of test'
-	@echo 'make unit | cases | catalogue | differential N=300 | real-daemons | matrix | faults | sanity | lint'
+	@echo 'make unit | cases | catalogue | differential N=300 [ENGINE=crio] | real-daemons | matrix | faults | sanity | lint'
 	@echo 'make cluster-test  the cluster side: a real control plane, real nodes with real pods, and the prediction matrix (make prediction: alone)'
 	@echo 'make clean         removes .venv and .cache'
 
@@ -48,7 +50,7 @@ test: $(READY)
 	@tests/system_packages.sh
 	@# Built here once, and not by whichever test asks first: a test's own time-out is not made for a compiler.
 	$(BIN)/python -m tests.testbed.tools fetch all
-	@tests/run_all.sh 'real-daemons differential' 'lint unit cases catalogue cluster-slice matrix faults sanity'
+	@tests/run_all.sh 'real-daemons differential differential-crio' 'lint unit cases catalogue cluster-slice matrix faults sanity'
 
 unit: $(READY)
 	@mkdir -p .cache/coverage
@@ -60,9 +62,13 @@ cases: $(READY)
 
 catalogue: $(READY)
 	$(BIN)/python -m tests.catalogue
+	$(BIN)/python -m tests.catalogue.crio
 
 differential: $(READY)
-	$(BIN)/python -m tests.differential --pairs $(N)
+	$(BIN)/python -m tests.differential --engine $(ENGINE) --pairs $(N)
+
+differential-crio: $(READY)
+	$(BIN)/python -m tests.differential --engine crio --pairs 20
 
 real-daemons: $(READY)
 	$(BIN)/python -m pytest tests/integration

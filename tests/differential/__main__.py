@@ -17,24 +17,44 @@ import threading
 import time
 import typing as t
 
-from tests.differential.generate import Tree, make
-from tests.differential.judge import Result, judge
+from tests.differential import crio, generate, judge
+from tests.differential.judge import Result
+from tests.testbed.crio_host import CrioHost
 from tests.testbed.host import ContainerdHost
-from tests.testbed.tools import LINES, tool
+from tests.testbed.tools import CRIO_LINES, LINES, tool
 
 LEAST_SHARE = 0.30
+Tree = t.Union[generate.Tree, crio.Tree]
+
+
+class Engine(t.NamedTuple):
+    """What makes, runs and judges the pairs of one container runtime."""
+
+    lines: tuple[str, ...]
+    host: t.Any
+    make: t.Callable[[int, int, str], t.Any]
+    judge: t.Callable[[t.Any, t.Any, str], Result]
+
+
+ENGINES = {
+    "containerd": Engine(LINES, ContainerdHost, generate.make, judge.judge),
+    "crio": Engine(CRIO_LINES, CrioHost, crio.make, crio.judge),
+}
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description="Random configurations: daemon and product compared.")
     parser.add_argument("--pairs", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--lines", nargs="+", default=list(LINES), metavar="LINE")
+    parser.add_argument("--engine", choices=list(ENGINES), default="containerd")
+    parser.add_argument("--lines", nargs="+", metavar="LINE", help="default: every line of the engine")
     parser.add_argument("--only", type=int, nargs="+", help="run only these numbers of the seed")
     parser.add_argument("--keep", type=pathlib.Path, help="directory for the tree and the answers of each bad pair")
     parser.add_argument("--nodes", type=int, default=2, help="nodes at once")
     parser.add_argument("--verbose", action="store_true")
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    options.lines = options.lines or list(ENGINES[options.engine].lines)
+    return options
 
 
 class Run:
@@ -42,6 +62,7 @@ class Run:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
+        self.engine = ENGINES[options.engine]
         self.results: list[tuple[int, str, Tree, Result]] = []
         self.failures: list[str] = []
         self._work: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -54,7 +75,7 @@ class Run:
     def run(self) -> None:
         """Runs all pairs."""
         for line in self.options.lines:
-            tool(f"containerd-{line}")
+            tool(f"{self.options.engine}-{line}")
         for number in self.options.only or range(self.options.pairs):
             self._work.put(number)
         threads = [threading.Thread(target=self._worker) for _node in range(self.options.nodes)]
@@ -65,7 +86,7 @@ class Run:
 
     def _worker(self) -> None:
         try:
-            with ContainerdHost(self.options.lines[0], name="node") as host:
+            with self.engine.host(self.options.lines[0], name="node") as host:
                 while True:
                     try:
                         number = self._work.get_nowait()
@@ -76,10 +97,10 @@ class Run:
             with self._lock:
                 self.failures.append(f"{type(error).__name__}: {error}")
 
-    def _pair(self, host: ContainerdHost, number: int) -> None:
+    def _pair(self, host: t.Any, number: int) -> None:
         line = self.line(number)
-        tree = make(self.options.seed, number, line)
-        result = judge(host, tree, line)
+        tree = self.engine.make(self.options.seed, number, line)
+        result = self.engine.judge(host, tree, line)
         with self._lock:
             self.results.append((number, line, tree, result))
             if result.bad or self.options.verbose:
