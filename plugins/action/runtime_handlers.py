@@ -17,6 +17,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.handlers_opt
 )
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import handlers_flow
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.host_variables import plain
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.node_guard import NodeGuard
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.node_half import NodeHalfFailed, run_module
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.node_maintenance import DRAIN_OPTIONS
@@ -42,7 +43,9 @@ class ActionModule(ActionBase):
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         task_vars = task_vars or {}
-        _validation, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        _validation, given = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        # Ansible's own kinds of text can be compared and sent, but not written as YAML or TOML.
+        options = plain(given)
         warnings: t.Dict[str, t.Any] = {}
 
         def call(request: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
