@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 import typing as t
 
 import yaml
@@ -26,6 +27,13 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.admission_li
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_writer import Refused, Writer
 
 Data = t.Dict[str, t.Any]
+
+#: Seconds in which every API server has seen that the list is gone.
+_SETTLING = 3.0
+_AFTERWARDS = (
+    "should the policies be installed again, an API server without the fix of https://github.com/kubernetes/kubernetes/issues/130887"
+    " lets everything pass until it is restarted"
+)
 
 
 def install(writer: Writer, namespace: str, action: str, accepted: t.Sequence[str], check_mode: bool) -> Data:
@@ -87,8 +95,8 @@ def _apply(writer: Writer, path: str, thing: Data, dry_run: bool) -> Data:
         raise RuntimeGateError("%s %s: %s" % (thing["kind"], thing["metadata"]["name"], owners or refused)) from refused
 
 
-def remove(writer: Writer, namespace: str, check_mode: bool) -> Data:
-    """Everything of ours, the bindings first: changed, notes, diff. What belongs to somebody else stays, and a note says so."""
+def remove(writer: Writer, namespace: str, check_mode: bool, pause: t.Callable[[float], None] = time.sleep) -> Data:
+    """Everything of ours, the list first: changed, notes, diff. What belongs to somebody else stays, and a note says so."""
     going: t.List[t.Tuple[str, Data]] = []
     notes = []
     for path, name in removal(namespace):
@@ -104,6 +112,10 @@ def remove(writer: Writer, namespace: str, check_mode: bool) -> Data:
     if not check_mode:
         for path, live in going:
             writer.delete(path, live, dry_run=False)
+            if live["metadata"]["name"] == LIST_NAME:
+                pause(_SETTLING)
+    if going:
+        notes.append(_AFTERWARDS)
     return {"changed": bool(going), "notes": notes, "diff": [_diff(live, live, None) for _path, live in going]}
 
 

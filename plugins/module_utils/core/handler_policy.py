@@ -155,10 +155,14 @@ def policy_objects(namespace: str, action: str, accepted: t.Sequence[str]) -> t.
 
 
 def removal(namespace: str) -> t.List[t.Tuple[str, str]]:
-    """(path of its kind, name) of everything, in the order in which it is taken away."""
+    """(path of its kind, name) of everything, in the order in which it is taken away.
+
+    The list goes first, while the API server still follows it. An API server stops following a parameter of a built-in kind for good
+    when no binding names its kind any more (https://github.com/kubernetes/kubernetes/issues/130887): one that had stopped with the list
+    in its memory would judge by it for ever, if the policies came back.
+    """
     names = (CLASSES_POLICY, WORKLOADS_POLICY)
-    found = [(BINDINGS, name) for name in names] + [(POLICIES, name) for name in names]
-    return found + [(lists_path(namespace), LIST_NAME)]
+    return [(lists_path(namespace), LIST_NAME)] + [(BINDINGS, name) for name in names] + [(POLICIES, name) for name in names]
 
 
 def lists_path(namespace: str) -> str:
