@@ -86,23 +86,28 @@ def _next(situation: CrioSituation) -> Next:
             return Next(True, "crio config", dumped[0], dumped[1], {})
         return Next(True, "files", {}, None, {})
     if dumped is not None:
-        return Next(True, "crio config", dumped[0], dumped[1], dumped[0])
+        kept = _kept(dumped[0], situation)
+        return Next(True, "crio config", kept, dumped[1], kept)
     return Next(False, "none", {}, None, None)
 
 
 def _dumped(situation: CrioSituation) -> t.Optional[t.Tuple[t.Dict[str, Table], t.Optional[str]]]:
-    """(handlers that a start would keep, default) of `crio config`; None where it says nothing."""
+    """(handlers, default) of `crio config`; None where it says nothing."""
     dump = situation.dump or {}
     if dump.get("rc") != 0 or not str(dump.get("stdout") or "").strip():
         return None
     document = CrioDocument("crio config", str(dump["stdout"]))
     if document.tree is None:
         return None
-    handlers, default = section_of_dump(document)
+    return section_of_dump(document)
+
+
+def _kept(handlers: t.Dict[str, Table], situation: CrioSituation) -> t.Dict[str, Table]:
+    """What a start would not take away of the handlers that `crio config` shows."""
     rules = situation.rules
     if rules is None:
-        return handlers, default
-    return {name: body for name, body in handlers.items() if validate(name, body, rules, situation.executables) is None}, default
+        return handlers
+    return {name: body for name, body in handlers.items() if validate(name, body, rules, situation.executables) is None}
 
 
 def section_of_dump(document: Document) -> t.Tuple[t.Dict[str, Table], t.Optional[str]]:

@@ -44,8 +44,7 @@ def settle(
 ) -> t.Tuple[t.Optional[Loaded], Reload]:
     """What sandboxes can really use, by the daemon's answer and what speaks against it.
 
-    :param situation: has node, running (rules), probe (text), declared_since_start(name), default_since_start(),
-        and files that may describe a handler that the answer does not have.
+    :param situation: the CrioSituation.
     """
     node, rules = situation.node, situation.running
     happened = _happened(node)
@@ -76,6 +75,7 @@ def _by_probe(
     hidden = tuple(sorted(set(probed) - claimed)) if answer is not None else ()
     if extra or hidden:
         happened = True
+    failed = failed or any(situation.is_unchecked(name) for name in extra)
     known = answer.handlers if answer is not None else {}
     handlers = {name: known.get(name) or situation.described(name) for name in probed}
     source = answer.source if answer is not None and not (extra or hidden) else PROBE
@@ -88,6 +88,7 @@ def _by_probe(
 def _by_files(answer: Loaded, failed: bool, situation: t.Any) -> t.Tuple[Loaded, Reload]:
     """Without a probe: a handler that only files newer than the daemon's start declare is in the answer alone."""
     claimed = tuple(sorted(name for name in answer.handlers if situation.declared_since_start(name)))
+    failed = failed or any(situation.is_unchecked(name) for name in claimed)
     handlers = {name: body for name, body in answer.handlers.items() if name not in claimed}
     features = {name: value for name, value in answer.features.items() if name in handlers}
     loaded = answer._replace(handlers=handlers, features=features)

@@ -109,9 +109,16 @@ class CrioSituation:
         return other
 
     def _heed_binary(self, load: load.CrioLoad) -> None:
-        """``crio config`` of the binary on disk fails although the model does not say so: its own word counts."""
+        """``crio config`` of the binary on disk fails although the model does not say so, or does not fail although it does:
+        its own word counts."""
         dump = self.dump or {}
-        if self.upgraded or load.refusal is not None or dump.get("rc") in (None, 0):
+        if self.upgraded or dump.get("rc") is None:
+            return
+        if load.refusal is not None and load.refusal.kind in ("toml", "wrong_type", "bom") and dump["rc"] == 0 and dump.get("stdout"):
+            # Its reader takes more than the model's (TOML 1.1).
+            load.undetermined = "%s: only the installed binary can read it (%s)" % (load.refusal.file, load.refusal.message)
+            load.refusal = None
+        if load.refusal is not None or dump["rc"] == 0:
             return
         lines = [line.strip() for line in str(dump.get("stderr") or "").splitlines() if line.strip()]
         if not lines or "permission denied" in lines[-1]:
@@ -201,6 +208,12 @@ class CrioSituation:
         return (self.node.get("unit") or {}).get("state") in ("failed", "activating")
 
     # ---- what the reload is judged by
+
+    def is_unchecked(self, name: str) -> bool:
+        """A handler that CRI-O would have dropped, had it checked it."""
+        rules = self.running or self.rules
+        body = self.load.raw.get(name) if self.load is not None else None
+        return body is not None and rules is not None and load.validate(name, body, rules, self.executables) is not None
 
     def declared_since_start(self, name: str) -> bool:
         """Only files newer than the daemon's start declare the handler."""

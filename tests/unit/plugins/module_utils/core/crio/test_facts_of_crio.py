@@ -261,6 +261,12 @@ def test_a_reload_that_failed() -> None:
     facts = judged(broken, info, later=["20"], probe=PROBE % "crun:0x1 runc:0x2")
     assert facts["default_handler"] == "runc" and ids(facts) == [45, 46, 60]
     assert fault(facts, 46)["handlers"] == ["kata"] and fault(facts, 60)["message"].startswith("CRI-O runs, and will not start again")
+    unchecked = {"10": BASE, "20": '[crio.runtime.runtimes.kata]\nruntime_path = "/opt/none"\n'}
+    info = status("runc", runc={"RuntimeRoot": "/run/runc"}, crun={}, kata={"RuntimePath": "/opt/none"})
+    gone = {**THERE, "/opt/none": False}
+    for node in ({"daemon_reloaded": LATER}, {"probe": PROBE % "crun:0x1 runc:0x2"}):
+        facts = judged(unchecked, info, later=["20"], binaries=gone, **node)
+        assert fault(facts, 46)["handlers"] == ["kata"] and {41, 45} <= set(ids(facts))
     told = judged({"10": BASE}, AS_BASE, daemon_reloaded=LATER, reload_failed=True)
     assert fault(told, 46)["severity"] == "warning"
 
@@ -370,6 +376,14 @@ def test_a_file_whose_text_is_not_there() -> None:
     assert facts["restart_pending"] is None and "could not be read completely" in fault(facts, 55)["message"]
     refused = judged({"10": '[crio.runtime]\ndefault_runtime = "x"\n'}, AS_BASE, dump={"rc": 0, "stdout": handler(_OCI), "stderr": ""})
     assert refused["layers"]["next"]["source"] == "crio config" and refused["layers"]["next"]["serves_cri"] is False
+
+
+def test_a_text_that_only_the_binary_can_read() -> None:
+    dump = {"rc": 0, "stdout": BASE + handler(_OCI) + handler('runtime_path = "/opt/none"', "gone"), "stderr": ""}
+    tree = {"10": BASE, "20": "crio.runtime.runtimes.x = {\n  runtime_path = '/usr/bin/runc',\n}\n"}
+    facts = judged(tree, AS_BASE, dump=dump, binaries={**THERE, "/opt/none": False})
+    assert facts["layers"]["next"]["source"] == "crio config" and facts["restart_gains"] == ["x"] and 47 not in ids(facts)
+    assert fault(judged(tree, AS_BASE, dump={**dump, "rc": 1, "stderr": "toml: line 1"}), 47)["severity"] == "error"
 
 
 def test_links_to_files_are_read_and_directories_behind_links_are_not() -> None:
