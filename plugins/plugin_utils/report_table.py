@@ -73,10 +73,10 @@ def _row(host: Data) -> Row:
     told: t.Dict[t.Tuple[str, t.Optional[str]], t.List[str]] = {}
     for verdict in host["verdicts"]:
         column = verdict["runtime_class"] or "(%s)" % verdict["handler"]
-        if verdict["verdict"] == "ok" and verdict["after_restart"] == "missing":
-            cells[column] = "lost at restart"
-        elif verdict["pending"]:
+        if verdict["pending"]:
             cells[column] = "pending"
+        elif verdict["verdict"] == "ok" and verdict["after_restart"] == "missing":
+            cells[column] = "lost at restart"
         if verdict["fails"] or verdict["verdict"] not in ("ok", "not_targeted", "excluded_by_taint"):
             told.setdefault((verdict["reason"], verdict["fix"]), []).append(column)
     why = []

@@ -34,6 +34,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.verdict
     State,
     fails,
     handler_state,
+    is_pending,
     is_time_bomb,
     reach,
     verdict_of,
@@ -279,7 +280,7 @@ def _record(node: JudgedNode, entry: JudgedClass, policy: Policy, cell: Cell, hi
         "handler_loaded": cell.state.loaded,
         "after_restart": cell.state.after_restart,
         "faults": faults,
-        "pending": cell.verdict in LACKING and entry.handler in node.pending,
+        "pending": is_pending(cell.verdict, cell.state, node, entry.handler),
         "fails": cell.fails,
     }
 
@@ -331,8 +332,7 @@ def _counts(
             counts[cell.verdict] += size
             counts["fails"] += size if cell.fails else 0
             counts["restart_loss"] += size if is_time_bomb(cell.verdict, cell.state) else 0
-            if cell.verdict in LACKING:
-                counts["pending"] += sum(1 for node in group.nodes if entry.handler in node.pending)
+            counts["pending"] += sum(is_pending(cell.verdict, cell.state, node, entry.handler) for node in group.nodes)
     judged = [node for node in judged_nodes if node.kind == "linux"]
     counts["runtime_classes"] = len(every_class)
     counts["nodes"] = len(everywhere)

@@ -104,3 +104,8 @@ def fails(verdict: str, state: State, judged: JudgedClass, policy: Policy) -> bo
 def is_time_bomb(verdict: str, state: State) -> bool:
     """Loaded now, lost at the next restart."""
     return verdict == "ok" and state.after_restart == "missing"
+
+
+def is_pending(verdict: str, state: State, node: JudgedNode, handler: str) -> bool:
+    """Whether what the node lacks, or would lose at the next restart, is what this run would bring (DESIGN, "Check mode")."""
+    return handler in node.pending and (verdict in LACKING or is_time_bomb(verdict, state))

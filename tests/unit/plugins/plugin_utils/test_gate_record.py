@@ -105,6 +105,14 @@ def test_pending_excuses_only_what_this_run_would_load_and_only_where_asked(pend
     assert [verdict["pending"] for verdict in record["verdicts"]] == ([] if loaded else [bool(pending)])
 
 
+@pytest.mark.parametrize("pending, pending_fails, fails", [(["nvidia"], False, False), (["nvidia"], True, True), ([], False, True)])
+def test_a_time_bomb_that_this_run_would_defuse_is_pending(pending, pending_fails, fails):
+    lost = facts("nvidia", "runc", loses=["nvidia"])
+    record = judge(lost, node("w1", GPU), pending_handlers=pending, pending_fails=pending_fails)
+    assert record["fails"] is fails
+    assert [verdict["pending"] for verdict in record["verdicts"]] == [bool(pending)]
+
+
 UNREAD = [
     ({"unreachable": True, "msg": "Connection refused"}, "the host was unreachable: Connection refused"),
     ({"failed": True, "msg": "sudo: a password is required"}, "reading it failed: sudo: a password is required"),

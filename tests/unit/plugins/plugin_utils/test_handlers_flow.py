@@ -120,6 +120,12 @@ def test_check_mode_proves_and_stops(node: Node) -> None:
     assert result["restart_pending"] and not result["restarted"]
 
 
+def test_what_is_loaded_and_lost_at_the_next_restart_is_pending_too(node: Node) -> None:
+    loaded = node.capture["info"]["config"]["containerd"]["runtimes"]
+    loaded["crun"] = dict(RUNC)
+    assert change(node, check=True)["pending_handlers"] == ["crun"]
+
+
 def test_a_lost_restart_is_made_up_for_and_never_is_never(node: Node) -> None:
     change(node)
     node.take()

@@ -186,6 +186,15 @@ def test_pending_is_said_and_still_fails() -> None:
     assert result["counts"]["pending"] == 1
 
 
+def test_what_the_next_restart_loses_is_pending_where_this_run_brings_it() -> None:
+    known = {"schema": 1, "engine": "containerd", "evidence": "loaded", "cri_ready": True, "default_handler": "runc"}
+    bomb = {**known, "handlers": {"runsc": {}}, "restart_gains": [], "restart_loses": ["runsc"]}
+    nodes = [{**node("w1", pending=["runsc"]), "runtime": bomb}, {**node("w2"), "runtime": bomb}]
+    result = crosscheck([GVISOR], nodes, verdicts="all")
+    assert [(record["verdict"], record["pending"]) for record in result["verdicts"]] == [("ok", True), ("ok", False)]
+    assert result["counts"]["pending"] == 1 and result["counts"]["restart_loss"] == 2
+
+
 def test_nodes_of_the_api() -> None:
     def api(name: str, handlers: t.Any) -> dict[str, t.Any]:
         status: dict[str, t.Any] = {"nodeInfo": {"containerRuntimeVersion": "containerd://2.1.9"}}
