@@ -216,7 +216,10 @@ def connect(auth: t.Mapping[str, t.Any], timeout: float) -> Get:
 
     Raises RuntimeGateError where a library is missing or the options lead nowhere.
     """
-    ask = connect_for_all(auth, timeout)
+    try:
+        ask = connect_for_all(auth, timeout)
+    except RuntimeGateError as error:
+        raise RuntimeGateError(f"{error}, or hand in runtime_classes and nodes, manifests or kubectl_output") from error
     return lambda path, query: ask("GET", path, query, None, None)
 
 
@@ -236,8 +239,7 @@ def connect_for_all(auth: t.Mapping[str, t.Any], timeout: float) -> Ask:
         headers = core._create_headers(**auth)
     except Exception as error:  # the client library raises its own, urllib3's, yaml's and plain ValueErrors here
         raise RuntimeGateError(
-            f"no way to the API server: {_first_line(error)}; give kubeconfig, context, host or api_key (or their K8S_AUTH_"
-            " variables), or hand in runtime_classes and nodes, manifests or kubectl_output"
+            f"no way to the API server: {_first_line(error)}; give kubeconfig, context, host or api_key (or their K8S_AUTH_ variables)"
         ) from error
     client = client_module.ApiClient(configuration)
     for name, value in headers.items():
@@ -251,8 +253,8 @@ def _libraries() -> tuple[t.Any, t.Any]:
         from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as core
     except ImportError as error:
         raise RuntimeGateError(
-            f"reading the cluster needs the Python package kubernetes and the collection kubernetes.core on the controller ({error});"
-            " install them, or hand in runtime_classes and nodes, manifests or kubectl_output"
+            f"asking the API server needs the Python package kubernetes and the collection kubernetes.core on the controller ({error});"
+            " install them"
         ) from error
     return kubernetes.client, core
 
