@@ -18,11 +18,13 @@ N ?= 60
 ENGINE ?= containerd
 # The whole matrix and every fault take about half an hour each: make matrix MATRIX= and make faults FAULTS=
 MATRIX ?= --slice --lines 1.7,2.1,2.4
+# The same by ansible-playbook, which takes ten times as long a cell.
+MATRIX_PLAYBOOKS ?= --lines 1.7,2.3 --roots kubespray --declarations default --foreign
 FAULTS ?= --slice 12
 COMBINATIONS ?= 1020
 CLUSTER_SLICE := --slice --lines 1.7,2.1 --combinations 136
 
-.PHONY: help gate test unit cases catalogue differential differential-crio real-daemons matrix faults cluster-test cluster-slice prediction sanity lint clean venv
+.PHONY: help gate test unit cases catalogue differential differential-crio real-daemons matrix faults cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
 
 help:
 	@echo 'make gate          audit of the embedded example cluster'
@@ -30,7 +32,9 @@ help:
 	@echo '                   audit of real nodes; ends non-zero when a host fails'
 	@echo 'make test          every kind of test'
 	@echo 'make unit | cases | catalogue | differential N=300 [ENGINE=crio] | real-daemons | matrix | faults | sanity | lint'
+	@echo 'make molecule [SCENARIO=default]      whole hosts with systemd; make molecule-slice is what make test runs of it'
 	@echo 'make cluster-test  the cluster side: a real control plane, real nodes with real pods, and the prediction matrix (make prediction: alone)'
+	@echo 'make walkthrough   the lab of docs/walkthrough.md, into ./gpurt'
 	@echo 'make clean         removes .venv and .cache'
 
 venv: $(READY)
@@ -75,9 +79,21 @@ real-daemons: $(READY)
 
 matrix: $(READY)
 	$(BIN)/python -m tests.matrix $(MATRIX)
+	$(BIN)/python -m tests.matrix --playbooks $(MATRIX_PLAYBOOKS)
 
 faults: $(READY)
 	$(BIN)/python -m tests.faults $(FAULTS)
+
+# Several hosts, each with systemd and a containerd of another line; SCENARIO= names one or more, else all.
+molecule: $(READY)
+	@tests/molecule.sh $(SCENARIO)
+
+molecule-slice: $(READY)
+	@tests/molecule.sh --slice default audit
+
+# Products that are wrong on purpose must turn the scenario default red.
+molecule-mutations: $(READY)
+	$(BIN)/python -m tests.hosts.mutations
 
 # A real control plane, real kubelets on real containerds; at most two of the release lines in the slice that make test runs.
 cluster-test: $(READY)
@@ -88,6 +104,14 @@ cluster-slice: $(READY)
 
 prediction: $(READY)
 	$(BIN)/python -m pytest tests/cluster/test_prediction.py --combinations $(COMBINATIONS)
+
+# The lab, twice in a row; what it writes is kept in ./gpurt.
+walkthrough: $(READY)
+	$(BIN)/python -m tests.walkthrough
+
+# The report's page in a real Chromium.
+page: $(READY)
+	$(BIN)/python -m pytest tests/page
 
 sanity: $(READY)
 	@tests/sanity.sh

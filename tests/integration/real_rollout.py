@@ -9,21 +9,15 @@ of the node, so that the module meets this node's files, processes and daemon an
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import pathlib
-import re
-import sys
 import typing as t
 
 from tests.integration.ansible_runs import Run, _recap
+from tests.matrix.playbooks import remote_calls, run_playbook
 from tests.matrix.product import RESTART, Product
 from tests.testbed.host import CONFIG, ContainerdHost
-from tests.testbed.product import collections_root
 
-PLAYBOOK = pathlib.Path(sys.executable).parent / "ansible-playbook"
 SHIM = "/usr/bin/containerd-shim-runc-v2"
-_REMOTE_CALL = re.compile(r"EXEC .*python\S* \S*AnsiballZ_(\w+)\.py")
 _OF_THE_DAEMON = "/var/lib/containerd"
 
 
@@ -50,25 +44,9 @@ class RealNode:
 
     def playbook(self, name: str, variables: t.Mapping[str, t.Any], *arguments: str) -> Run:
         """Run ``kubenode.runtime_gate.NAME``."""
-        every = {
-            "ansible_connection": "local",
-            "ansible_python_interpreter": "/usr/bin/python3",
-            "runtime_gate_restart_command": [RESTART],
-            "runtime_gate_ready_timeout": 30,
-            "runtime_gate_manifests": ["/run/manifests"],
-            **variables,
-        }
         self.host.write("/run/manifests/classes.yaml", CLASSES)
-        command = [str(PLAYBOOK), "-i", "n1,", "kubenode.runtime_gate." + name, "-e", json.dumps(every), *arguments]
-        environment = {
-            "ANSIBLE_COLLECTIONS_PATH": collections_root(),
-            "ANSIBLE_LOCAL_TEMP": "/run/ansible-local",
-            "ANSIBLE_REMOTE_TEMP": "/run/ansible-remote",
-            "ANSIBLE_LOG_PATH": "/run/ansible.log",
-            "ANSIBLE_NOCOLOR": "1",
-            "COLUMNS": "120",
-        }
-        done = self.host.run(command, env=environment, timeout=300)
+        every = {"runtime_gate_restart_command": [RESTART], "runtime_gate_manifests": ["/run/manifests"], **variables}
+        done = run_playbook(self.host, name, every, *arguments)
         text = done.stdout + done.stderr
         assert "Traceback" not in text, text
         return Run(done.returncode, text, _recap(done.stdout))
@@ -86,11 +64,6 @@ class RealNode:
         return found
 
 
-def remote_calls(text: str) -> t.List[str]:
-    """Modules that ran on the node, by the output of a run with -vvv."""
-    return _REMOTE_CALL.findall(text)
-
-
 CLASSES = """apiVersion: node.k8s.io/v1
 kind: RuntimeClass
 metadata: {name: crun}
@@ -101,3 +74,5 @@ apiVersion: v1
 kind: Node
 metadata: {name: n1, labels: {kubernetes.io/os: linux}}
 """
+
+__all__ = ("SHIM", "RealNode", "remote_calls")
