@@ -13,7 +13,9 @@ import textwrap
 import typing as t
 
 import pytest
+import yaml
 
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import desired
 from tests.integration.ansible_runs import ROOT, _recap
 from tests.integration.real_rollout import RealNode
 from tests.matrix.product import RESTART
@@ -22,6 +24,8 @@ from tests.matrix.trees import ROOTS
 SECTION = (ROOT / "README.md").read_text().partition("## Rollout")[2].partition("\n## ")[0]
 PAGE = (ROOT / "docs/rollout.md").read_text()
 READER = "/run/reader"
+#: The types of the static release's handlers, whose shim is named by its path.
+SHIMS_OF_KATA = {f"containerd-shim-{name}-v2" for name in desired.PRESETS if name.startswith("kata-")}
 INVENTORY = f"""
 all:
   vars:
@@ -110,3 +114,13 @@ def test_the_page_has_the_same_commands() -> None:
     assert commands(PAGE) == commands(SECTION) and len(commands(SECTION)) == 3
     shown = re.search(r"```yaml\n# group_vars/gpu.yml\n(.*?)```", PAGE, re.DOTALL)
     assert shown and shown.group(1).startswith(declaration())
+
+
+def test_the_page_has_every_preset_and_good_examples() -> None:
+    table = PAGE.partition("| preset |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`([a-z-]+)`", "".join(row.split("|")[1] for row in table.splitlines()[2:]))) == set(desired.PRESETS)
+    needed = {word for row in table.splitlines()[2:] for word in re.findall(r"`([^`]+)`", row.split("|")[3])}
+    presets = {name: {"preset": name} for name in desired.PRESETS}
+    assert needed == set(desired.executables({"handlers": presets})) - {"containerd-shim-runc-v2"} - SHIMS_OF_KATA
+    for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL):
+        desired.parse({"handlers": yaml.safe_load(block).get("runtime_gate_handlers", {})})
