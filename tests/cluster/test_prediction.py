@@ -213,6 +213,10 @@ def _is_plain(entry: Combination) -> bool:
         (scheduling, "EXCLUDING_EFFECTS", ("NoSchedule",)),
         (scheduling, "EXCLUDING_EFFECTS", scheduling.EFFECTS),
     ],
+    ids=[
+        "taints", "nodeSelector", "tolerations of the class", "resources", "overhead", "another overhead", "overhead without a class",
+        "Lt and Gt", "NoExecute", "PreferNoSchedule",
+    ],
 )
 def test_a_wrong_rule_shows(matrix: Matrix, monkeypatch: pytest.MonkeyPatch, module: t.Any, name: str, wrong: t.Any) -> None:
     """Each rule of the prediction, taken away, makes a difference to the real programs."""
