@@ -16,7 +16,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio import handlers as handler_rules
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.documents import is_right
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.load import CrioLoad
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.release_lines import CrioRules, rules_for
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.release_lines import rules_for
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.situation import CrioSituation
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets import Masker
@@ -24,6 +24,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering im
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import desired as declaration
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import writes as writing
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.changes import LoadedState, loaded_diff
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.release import next_release
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.toml_text import table_text
 
 Table = t.Dict[str, t.Any]
@@ -102,7 +103,7 @@ class _Planner:
         self.node: Table = dict(capture.get("node") or {})
         self.removing = bool(options.get("remove"))
         self.desired = declaration.parse({} if self.removing else options)
-        self.version, self.rules = _version(self.node, options)
+        self.version, self.rules = next_release(self.node, options.get("target_version"), rules_for, "CRI-O", "1.20")
         self.installed = bool(self.node.get("version") or self.node.get("next_version"))
         self.notes: t.List[str] = []
         self.now = CrioStage(capture, self.version, {})
@@ -450,26 +451,6 @@ def shown(mine: Table, other: Table) -> Table:
 
 def _plain(table: Table) -> Table:
     return {key: value for key, value in table.items() if key in _PLAIN_KEYS}
-
-
-def _version(node: t.Mapping[str, t.Any], options: t.Mapping[str, t.Any]) -> t.Tuple[str, CrioRules]:
-    """The release that the next start runs.
-
-    :raises RuntimeGateError: nothing tells, or it is not known.
-    """
-    version = node.get("next_version") or node.get("version")
-    target = options.get("target_version")
-    if version and target and rules_for(str(target)) != rules_for(str(version)):
-        raise RuntimeGateError(
-            "target_version is %s, but CRI-O %s is installed; leave target_version out, or upgrade first" % (target, version)
-        )
-    version = version or target
-    if not version:
-        raise RuntimeGateError("no CRI-O was found on this node: set target_version to the release that will be installed")
-    rules = rules_for(str(version))
-    if rules is None:
-        raise RuntimeGateError("CRI-O %s is not a release that this collection knows (1.20 and later)" % version)
-    return str(version), rules
 
 
 __all__ = ("CrioStage", "DROP_INS", "Section", "lacking", "make_plan", "shown")

@@ -35,6 +35,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.ch
     LoadedState,
     loaded_diff,
 )
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.release import next_release
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.stage import Stage, Texts, real_path
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.toml_text import value_text
 
@@ -63,7 +64,7 @@ class _Planner:
         self.node: Table = dict(capture.get("node") or {})
         self.removing = bool(options.get("remove"))
         self.desired = declaration.parse({} if self.removing else options)
-        self.version, self.rules = _version(self.node, options)
+        self.version, self.rules = next_release(self.node, options.get("target_version"), rules_for, "containerd", "1.3")
         self.installed = bool(self.node.get("version") or self.node.get("next_version"))
         self.notes: t.List[str] = []
         self.links: t.Dict[str, str] = self.node.get("links") or {}
@@ -581,26 +582,6 @@ class _Planner:
                     "handler %s is also declared in %s, line %d, by another tool; %s" % (handler.name, item.file, item.line, wins)
                 )
         return found
-
-
-def _version(node: t.Mapping[str, t.Any], options: t.Mapping[str, t.Any]) -> t.Tuple[str, LineRules]:
-    """The release that the next start runs.
-
-    :raises RuntimeGateError: nothing tells, or it is not known.
-    """
-    version = node.get("next_version") or node.get("version")
-    target = options.get("target_version")
-    if version and target and rules_for(str(target)) != rules_for(str(version)):
-        raise RuntimeGateError(
-            "target_version is %s, but containerd %s is installed; leave target_version out, or upgrade first" % (target, version)
-        )
-    version = version or target
-    if not version:
-        raise RuntimeGateError("no containerd was found on this node: set target_version to the release that will be installed")
-    rules = rules_for(str(version))
-    if rules is None:
-        raise RuntimeGateError("containerd %s is not a release that this collection knows (1.3 and later)" % version)
-    return str(version), rules
 
 
 def _named_in(stage: Stage, section: Section) -> str:
