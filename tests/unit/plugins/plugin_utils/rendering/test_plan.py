@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.interpret import interpret
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.situation import Situation
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets import Masker
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.plan import make_plan
 from tests.unit import rendering_nodes as nodes
 
@@ -321,6 +322,23 @@ def test_masked_values_stay_where_they_are() -> None:
         root = plan["writes"][-1]["text"]
         assert root.count("__RUNTIME_GATE_MASKED_1__") == 1
         assert all("MASKED" not in write["text"] for write in plan["writes"][:-1])
+
+
+@pytest.mark.parametrize("release", ["2.0.5", "2.1.4", "2.3.7"])
+@pytest.mark.parametrize("written", ['password = "s3cr3t-of-the-team"', "password = 's3cr3t-of-the-team'", 'password = """s3cr3t\nof-the-team"""'])
+def test_a_secret_survives_the_migration_byte_for_byte(release: str, written: str) -> None:
+    """The plan has never seen it: the node puts its own value into the migrated text."""
+    original = nodes.VERSION_2.replace('password = "__RUNTIME_GATE_MASKED_1__"', written)
+    masked = Masker().toml(original)
+    assert "s3cr3t" not in masked
+    files = {nodes.CONFIG: masked}
+    plan = plan_of(files, release, handlers=NVIDIA, migrate=3)
+    (root,) = [write for write in plan["writes"] if write["path"] == nodes.CONFIG]
+    assert "s3cr3t" not in str(plan["changes"]) + str(plan["writes"])
+    written_there = Masker().put_back(root["text"], original)
+    assert written in written_there and "version = 3\n" in written_there
+    before, after = section_of({nodes.CONFIG: original}, release), section_of(nodes.after({nodes.CONFIG: original}, plan), release)
+    assert set(before.handlers) <= set(after.handlers)
 
 
 def test_a_withheld_file_stops_everything() -> None:
