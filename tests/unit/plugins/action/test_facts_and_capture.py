@@ -78,6 +78,23 @@ def test_facts(tmp_path: pathlib.Path) -> None:
     assert facts["machine"]["engine"] == "containerd"
 
 
+def test_facts_of_either_engine(tmp_path: pathlib.Path) -> None:
+    recorded = _CASES / "060-crio-packaged-default/captures/1.36"
+    hosts: t.Dict[str, Result] = {
+        "crio": {"capture": str(recorded)},
+        "containerd": {"capture": str(_RECORDED)},
+        "dump": {"dump": (recorded / "config-dump.toml").read_text()},
+    }
+    results = _ansible(tmp_path, "crio_runtime_facts", hosts, "--check")
+    assert list(results["crio"]["ansible_facts"]) == ["crio_runtime"] and results["crio"]["changed"] is False
+    assert results["dump"]["ansible_facts"]["crio_runtime"]["default_handler"] == "crun"
+    assert "judges CRI-O captures only" in results["containerd"]["msg"]
+    del hosts["dump"]
+    read = _ansible(tmp_path, "gate_facts", {**hosts, "machine": {"timeout": 2}})
+    assert [list(read[host]["ansible_facts"]) for host in ("crio", "containerd")] == [["crio_runtime"], ["containerd_runtime"]]
+    assert len(read["machine"]["ansible_facts"]) == 1
+
+
 def test_captures(tmp_path: pathlib.Path) -> None:
     dest = tmp_path / "captures"
     one = {"n1": {"dest": str(dest), "timeout": 2}}
