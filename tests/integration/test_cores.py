@@ -123,6 +123,16 @@ def test_what_another_host_declares_is_read_and_refused_before_a_node_is_touched
     assert status == 2 and "host w-2: runtime_gate_handlers has the handler 'Wrong_Name'" in text and "containerd :" not in text, text
 
 
+def test_publishing_and_giving_back_render_and_fail_in_one_sentence(core):
+    """Nobody answers at that address, and where nothing but ansible-core is installed, nobody could ask."""
+    shared = {"runtime_gate_cluster": {"host": "http://127.0.0.1:9", "api_key": "t"}, "runtime_gate_manifests": [str(EXAMPLE / "manifests")]}
+    for cordon, said in ((True, ""), (False, "not published: ")):
+        options = {**shared, "runtime_gate_captures": str(EXAMPLE / "captures"), "runtime_gate_cordon": cordon}
+        status, text = core.run("playbook", "-i", "debian-1,", "kubenode.runtime_gate.publish", "-e", json.dumps(options))
+        (line,) = (line for line in text.splitlines() if line.startswith("fatal: [debian-1]"))
+        assert status == 2 and f'"msg": "{said}' in line and ("cannot be reached" in line or "install them" in line), text
+
+
 def test_its_documentation_renders(core):
     for name in ("containerd_runtime_facts", "runtime_capture", "gate_judge", "gate_verdict"):
         status, text = core.run("doc", "-t", "module", f"kubenode.runtime_gate.{name}")
