@@ -56,6 +56,8 @@ _WEAKENING: tuple[tuple[str, t.Callable[[t.Any], bool], str], ...] = (
     ("pod_annotations", lambda value: "*" in (value or ()), "hands every annotation of a pod to the OCI runtime"),
     ("container_annotations", lambda value: "*" in (value or ()), "hands every annotation of a container to the OCI runtime"),
 )
+# CRI-O by its facts and by the Node object.
+_CRIO = ("crio", "cri-o")
 # What makes one name mean two things, and what only says where something lies.
 _MEANING = ("runtime_type", "privileged_without_host_devices")
 _PLACES = ("binary", "shim", "runtime_path")
@@ -290,7 +292,7 @@ def _orphans(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
     for node in fleet.judged_nodes():
         for handler in node.runtime.handlers:
             # runc is always there, wanted or not; CRI-O's packages bring crun as well.
-            brought = (node.runtime.default_handler, "runc", "crun" if node.runtime.engine == "crio" else "")
+            brought = (node.runtime.default_handler, "runc", "crun" if node.runtime.engine in _CRIO else "")
             if handler not in named and handler not in brought:
                 found.setdefault(handler, []).append(node.name)
     for handler, nodes in sorted(found.items()):
@@ -435,13 +437,16 @@ def _differs(handler: str, values: t.Mapping[t.Any, list[str]], keys: tuple[str,
 
 
 def _api_evidence(fleet: Fleet) -> t.Iterator[dict[str, t.Any]]:
-    names = [node.name for node in fleet.judged_nodes() if node.runtime.evidence == "api"]
+    nodes = [node for node in fleet.judged_nodes() if node.runtime.evidence == "api"]
+    names = [node.name for node in nodes]
+    # Its answer, and so the copy of it, names what a reload has read; sandboxes are made with what the start has read (cri-o#10202).
+    reloads = "; where CRI-O was reloaded it is wrong" if any(node.runtime.engine in _CRIO for node in nodes) else ""
     if names:
         yield notice(
             "evidence_api",
             "info",
             f"judged by the status of the Node object alone ({len(names)}): {some(names)}; it is a late copy of what CRI reports and"
-            " does not show whether a handler is usable or survives a restart",
+            f" does not show whether a handler is usable or survives a restart{reloads}",
             nodes=names,
         )
 

@@ -324,3 +324,17 @@ def test_list_options_can_be_compared() -> None:
 def test_the_worst_notice_comes_first() -> None:
     result = crosscheck([cls(gpu="yes")], [node("a", ["x"])])
     assert [notice["severity"] for notice in result["notices"]] == ["warning", "info"]
+
+
+def _reported(engine: str) -> dict[str, t.Any]:
+    info = {"containerRuntimeVersion": f"{engine}://2.1.9"}
+    return {"kind": "Node", "metadata": {"name": "a"}, "status": {"nodeInfo": info, "runtimeHandlers": [{"name": "h"}, {"name": "crun"}]}}
+
+
+def test_what_the_status_of_a_crio_node_is_worth() -> None:
+    (said,) = notices("evidence_api", [cls()], [_reported("cri-o")])
+    assert said["message"].endswith("survives a restart; where CRI-O was reloaded it is wrong")
+    (plain,) = notices("evidence_api", [cls()], [_reported("containerd")])
+    assert plain["message"].endswith("survives a restart")
+    assert [item["handler"] for item in notices("orphan_handler", [cls()], [_reported("containerd")])] == ["crun"]
+    assert not notices("orphan_handler", [cls()], [_reported("cri-o")])
