@@ -150,7 +150,7 @@ def asking(pod: t.Mapping[str, t.Any], overhead: bool = True) -> Asking:
         spec=spec,
         selector=parse_selector(spec.get("nodeSelector"), f"{where}: nodeSelector"),
         tolerations=parse_tolerations(spec.get("tolerations"), f"{where}: tolerations"),
-        wanted=counted(pod_requests(pod, where, overhead)),
+        wanted=dict(sorted(counted(pod_requests(pod, where, overhead)).items(), key=lambda entry: _order(entry[0]))),
     )
 
 
@@ -171,11 +171,11 @@ def unfit(pod: Asking, room: Room) -> Unfit | None:
 def insufficient(wanted: Counts, has: Counts, taken: Counts, pods: int) -> tuple[str, ...]:
     """[filter] fitsRequest of noderesources: what a node lacks for a pod, in the scheduler's words.
 
-    wanted: the pod's requests. has: the node's allocatable. taken: the requests of the pods there. pods: how many these are.
+    wanted: the pod's requests, in the order in which they are looked at. has: the node's allocatable. taken: the requests of the pods there. pods: how many these are.
     """
     found = [TOO_MANY_PODS] if pods + 1 > has.get("pods", 0) else []
-    for name in sorted(wanted, key=_order):
-        if wanted[name] > 0 and wanted[name] > has.get(name, 0) - taken.get(name, 0):
+    for name, count in wanted.items():
+        if count > 0 and count > has.get(name, 0) - taken.get(name, 0):
             found.append(f"Insufficient {name}")
     return tuple(found)
 

@@ -17,6 +17,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.admissi
     Room,
     admit,
     asking,
+    insufficient,
     requested,
     unfit,
 )
@@ -174,10 +175,14 @@ def demands(
 def _stuck(pod: t.Mapping[str, t.Any], new: bool, rooms: t.Mapping[str, Room], nodes: t.Mapping[str, JudgedNode]) -> Stuck | None:
     """None where a node takes it all the same, or none would without the overhead either."""
     whole, bare = asking(pod), asking(pod, overhead=False)
-    offered = [room._replace(taken={}, pods=0) if new else room for room in rooms.values()]
-    if any(unfit(whole, room) is None for room in offered):
-        return None
-    without = [room for room in offered if unfit(bare, room) is None]
+    without = []
+    for room in rooms.values():
+        offered = room._replace(taken={}, pods=0) if new else room
+        if unfit(bare, offered) is None:
+            # An overhead only adds to requests: nothing but a lack of them can keep the whole away now.
+            if not insufficient(whole.wanted, offered.has, offered.taken, offered.pods):
+                return None
+            without.append(offered)
     if not without:
         return None
     overhead = amounts(part(pod, "spec", "overhead", where="a pod"), "a pod: spec.overhead")
