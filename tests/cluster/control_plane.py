@@ -182,7 +182,7 @@ class ControlPlane:
         headers = {"Authorization": f"Bearer {self.tokens[user]}", "Content-Type": content_type}
         try:
             answer, text = self._exchange(method, path, data, headers)
-        except (http.client.RemoteDisconnected, BrokenPipeError):
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
             answer, text = self._exchange(method, path, data, headers)  # it had closed an idle connection
         if answer.status >= 400:
             raise urllib.error.HTTPError(self.url + path, answer.status, answer.reason, answer.headers, io.BytesIO(text))
