@@ -171,7 +171,8 @@ def unfit(pod: Asking, room: Room) -> Unfit | None:
 def insufficient(wanted: Counts, has: Counts, taken: Counts, pods: int) -> tuple[str, ...]:
     """[filter] fitsRequest of noderesources: what a node lacks for a pod, in the scheduler's words.
 
-    wanted: the pod's requests, in the order in which they are looked at. has: the node's allocatable. taken: the requests of the pods there. pods: how many these are.
+    wanted: the pod's requests, in the order in which they are looked at. has: the node's allocatable. taken: the requests of the pods
+    there. pods: how many these are.
     """
     found = [TOO_MANY_PODS] if pods + 1 > has.get("pods", 0) else []
     for name, count in wanted.items():
