@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import subprocess
 import typing as t
 
 import pytest
@@ -79,3 +80,25 @@ def test_a_mutation_fits_the_product(mutation: mutations.Mutation) -> None:
     text = (mutations.ROOT / mutation.file).read_text(encoding="utf-8")
     assert text.count(mutation.text) == 1
     compile(text.replace(mutation.text, mutation.replacement), mutation.file, "exec")
+
+
+@pytest.mark.parametrize(
+    "arguments, check, required, status",
+    [
+        (["--slice", "default", "audit"], 1, False, 0),
+        (["--slice", "default", "audit"], 1, True, 1),
+        (["default", "audit"], 1, False, 1),
+        (["--slice", "default", "audit"], 2, False, 2),
+    ],
+    ids=["a slice", "a slice that must run", "a person's own command", "a root that cannot be made"],
+)
+def test_a_machine_without_hosts_is_told_loudly(tmp_path: pathlib.Path, arguments: list[str], check: int, required: bool, status: int) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nprintf 'it takes root'\nexit {check}\n", encoding="utf-8")
+    python.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path), **({"RUNTIME_GATE_HOSTS": "required"} if required else {})}
+    command = [str(mutations.ROOT / "tests/molecule.sh"), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == status
+    told = "*** NOT RUN: 2 scenarios on whole hosts (default audit). This machine cannot have such hosts: it takes root ***"
+    assert (told in done.stdout) == (check == 1)
