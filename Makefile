@@ -17,14 +17,14 @@ N ?= 60
 # The container runtime of differential, matrix and faults: containerd or crio.
 ENGINE ?= containerd
 # The whole matrix and every fault take about half an hour each: make matrix MATRIX= and make faults FAULTS=
-MATRIX ?= --slice --lines 1.7,2.1,2.4
+MATRIX ?= --slice $(if $(filter crio,$(ENGINE)),,--lines 1.7,2.1,2.4)
 # The same by ansible-playbook, which takes ten times as long a cell.
 MATRIX_PLAYBOOKS ?= --lines 1.7,2.3 --roots kubespray --declarations default --foreign
-FAULTS ?= --slice 12
+FAULTS ?= --slice $(if $(filter crio,$(ENGINE)),40,12)
 COMBINATIONS ?= 1020
 CLUSTER_SLICE := --slice --lines 1.7,2.1 --combinations 136
 
-.PHONY: help gate test unit cases catalogue differential differential-crio real-daemons matrix faults cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
+.PHONY: help gate test unit cases catalogue differential differential-crio real-daemons matrix matrix-crio faults faults-crio cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
 
 help:
 	@echo 'make gate          audit of the embedded example cluster'
@@ -54,7 +54,7 @@ test: $(READY)
 	@tests/system_packages.sh
 	@# Built here once, and not by whichever test asks first: a test's own time-out is not made for a compiler.
 	$(BIN)/python -m tests.testbed.tools fetch all
-	@tests/run_all.sh 'real-daemons differential differential-crio' 'lint unit cases catalogue cluster-slice matrix faults sanity'
+	@tests/run_all.sh 'real-daemons differential differential-crio' 'lint unit cases catalogue cluster-slice matrix matrix-crio faults faults-crio sanity'
 
 unit: $(READY)
 	@mkdir -p .cache/coverage
@@ -78,11 +78,17 @@ real-daemons: $(READY)
 	$(BIN)/python -m pytest tests/integration
 
 matrix: $(READY)
-	$(BIN)/python -m tests.matrix $(MATRIX)
-	$(BIN)/python -m tests.matrix --playbooks $(MATRIX_PLAYBOOKS)
+	$(BIN)/python -m tests.matrix$(if $(filter crio,$(ENGINE)),.crio) $(MATRIX)
+	$(if $(filter crio,$(ENGINE)),,$(BIN)/python -m tests.matrix --playbooks $(MATRIX_PLAYBOOKS))
+
+matrix-crio: $(READY)
+	@$(MAKE) --no-print-directory matrix ENGINE=crio
 
 faults: $(READY)
-	$(BIN)/python -m tests.faults $(FAULTS)
+	$(BIN)/python -m tests.faults --engine $(ENGINE) $(FAULTS)
+
+faults-crio: $(READY)
+	@$(MAKE) --no-print-directory faults ENGINE=crio
 
 # Several hosts, each with systemd and a containerd of another line; SCENARIO= names one or more, else all.
 molecule: $(READY)

@@ -11,7 +11,7 @@ import multiprocessing
 import sys
 import time
 
-from tests.faults import situations, strikes
+from tests.faults import crio, situations, strikes
 from tests.faults.changes import CHANGES
 
 
@@ -19,14 +19,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--slice", type=int, default=1, help="take every Nth place of a system call")
     parser.add_argument("--only", default="", help="only changes and situations whose name has this word")
+    parser.add_argument("--engine", choices=("containerd", "crio"), default="containerd", help="crio: the system calls; the situations are containerd's")
     parser.add_argument("--jobs", type=int, default=2, help="nodes at a time")
     arguments = parser.parse_args()
     started = time.monotonic()
     counts: dict[str, int] = {}
     failed: list[str] = []
     with concurrent.futures.ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
-        parts = [pool.submit(strikes.strike_everywhere, change, arguments.slice) for change in CHANGES if arguments.only in change.name]
-        parts += [pool.submit(strikes.situation, name) for name in situations.SITUATIONS if arguments.only in name]
+        changes, others = (crio.CHANGES, ()) if arguments.engine == "crio" else (CHANGES, situations.SITUATIONS)
+        parts = [pool.submit(strikes.strike_everywhere, change, arguments.slice) for change in changes if arguments.only in change.name]
+        parts += [pool.submit(strikes.situation, name) for name in others if arguments.only in name]
         for part in concurrent.futures.as_completed(parts):
             outcome = part.result()
             for kind, number in outcome.counts.items():

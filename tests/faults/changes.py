@@ -33,6 +33,7 @@ class Change(t.NamedTuple):
     removed: t.Tuple[str, ...]
     loaded_before: t.Tuple[t.List[str], str]
     loaded_after: t.Tuple[t.List[str], str]
+    engine: str = "containerd"
 
     @property
     def wanted(self) -> Tree:

@@ -35,7 +35,7 @@ if [ -e /run/restart-is-broken ]; then
 fi
 setsid /usr/bin/containerd </dev/null >>/run/containerd.log 2>&1 &
 """
-_STATE = "/var/lib/runtime-gate"
+STATE = "/var/lib/runtime-gate"
 _PROGRAM = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -68,7 +68,7 @@ class FaultNode:
         """The daemon runs with this tree, and nothing of the product is left."""
         self.host.run(["sh", "-c", "pkill -KILL -x containerd; for d in /etc/containerd /var/lib/runtime-gate; do umount -l $d; done 2>/dev/null; true"])
         self.host.reset()
-        self.host.run(["rm", "-rf", _STATE])
+        self.host.run(["rm", "-rf", STATE])
         self.host.install_script(RESTART, _RESTART_SCRIPT)
         for path, text in tree.items():
             self.host.write(path, text)
@@ -102,11 +102,11 @@ class FaultNode:
         return {"/etc/containerd/" + str(path.relative_to(root)): path.read_bytes().decode("utf-8", "replace") for path in files}
 
     def journal(self) -> dict[str, t.Any] | None:
-        path = self.host.path(_STATE + "/transaction.json")
+        path = self.host.path(STATE + "/transaction.json")
         return json.loads(path.read_text()) if path.exists() else None
 
     def last_result(self) -> dict[str, t.Any] | None:
-        path = self.host.path(_STATE + "/last-run.json")
+        path = self.host.path(STATE + "/last-run.json")
         return json.loads(path.read_text()) if path.exists() else None
 
     # the product ---------------------------------------------------------------------------------------------------------------

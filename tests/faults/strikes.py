@@ -8,10 +8,12 @@ from __future__ import annotations
 import time
 import typing as t
 
-from tests.faults import situations, system_calls
+from tests.faults import crio, situations, system_calls
 from tests.faults.changes import SECRET, Change
 from tests.faults.node import KILLED, FaultNode
 from tests.testbed.host import HostError
+
+_NODES = {"containerd": FaultNode, "crio": crio.CrioFaultNode}
 
 
 class Failures(t.NamedTuple):
@@ -85,7 +87,7 @@ def strike_everywhere(change: Change, step: int) -> Outcome:
     started = time.monotonic()
     counts: dict[str, int] = {}
     failed: list[str] = []
-    node = FaultNode(change.line)
+    node = _NODES[change.engine](change.line)
     try:
         node.reset(change.before)
         places, result = system_calls.record(node, "apply_here", node.plan(change.wanted, change.expect, change.absent, change.removed), {})
@@ -98,7 +100,7 @@ def strike_everywhere(change: Change, step: int) -> Outcome:
                 failed += [f"{change.name}, {kind} at {place}: {sentence}" for sentence in _strike_or_say(node, change, place, fault, power)]
     finally:
         node.close()
-    return Outcome(f"{change.name} (containerd {change.line})", counts, failed, time.monotonic() - started)
+    return Outcome(f"{change.name} ({change.engine} {change.line})", counts, failed, time.monotonic() - started)
 
 
 def _strike_or_say(node: FaultNode, change: Change, place: system_calls.Place, fault: str, power: bool) -> list[str]:

@@ -37,7 +37,7 @@ class Place(t.NamedTuple):
     @property
     def visible(self) -> bool:
         """Whether the daemon's own files, or the daemon, are what it is about."""
-        return "/etc/containerd" in self.arguments or self.name in RESTARTING
+        return "/etc/containerd" in self.arguments or "/etc/crio" in self.arguments or self.name in RESTARTING
 
 
 def record(node: FaultNode, what: str, plan: dict[str, t.Any], options: dict[str, t.Any]) -> tuple[list[Place], t.Any]:

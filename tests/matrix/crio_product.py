@@ -14,7 +14,7 @@ from tests.testbed.crio_host import CONFIG, CONFIG_DIR, ENVIRONMENT
 from tests.testbed.host import HostError
 
 RESTART = "/usr/local/sbin/restart-crio"
-_RESTART_SCRIPT = """#!/bin/sh
+RESTART_SCRIPT = """#!/bin/sh
 # What a unit does: end the daemon, start it with the same command line, and come back when it is ready (Type=notify).
 pid=$(pgrep -x crio)
 [ -n "$pid" ] && kill $pid
@@ -42,7 +42,7 @@ class CrioProduct(Product):
     """The module on one node of CRI-O."""
 
     restart = RESTART
-    restart_script = _RESTART_SCRIPT
+    restart_script = RESTART_SCRIPT
 
     def log(self) -> str:
         path = self.host.path("/run/crio.log")
@@ -67,4 +67,4 @@ class CrioProduct(Product):
         return found
 
 
-__all__ = ("CONFIG", "CONFIG_DIR", "CrioProduct", "RESTART")
+__all__ = ("CONFIG", "CONFIG_DIR", "CrioProduct", "RESTART", "RESTART_SCRIPT")
