@@ -162,6 +162,7 @@ def workloads(name: str, cls: str | None) -> list[dict[str, t.Any]]:
     return made
 
 
+@pytest.mark.full
 def test_installed_twice_changed_and_removed(other: ControlPlane, tmp_path: pathlib.Path) -> None:
     plane, writer = other, admin(other)
     try:

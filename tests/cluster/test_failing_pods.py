@@ -22,6 +22,8 @@ from tests.cluster.real_node import RealNode, containerd_config
 from tests.cluster.waiting import wait_until
 from tests.integration.ansible_runs import ROOT, Run, playbook, write_yaml
 
+pytestmark = pytest.mark.full  # real nodes of its own; the slice has those of test_real_nodes.py
+
 AUDIT = "kubenode.runtime_gate.audit"
 OLD, NEW = "1.7", "2.1"
 ABSENT = "/usr/local/bin/absent-runtime"
