@@ -54,7 +54,9 @@ test: $(READY)
 	@tests/system_packages.sh
 	@# Built here once, and not by whichever test asks first: a test's own time-out is not made for a compiler.
 	$(BIN)/python -m tests.testbed.tools fetch all
-	@tests/run_all.sh 'real-daemons differential differential-crio' 'lint unit cases catalogue cluster-slice matrix matrix-crio faults faults-crio sanity'
+	@# Three lanes for two cores: real clusters and whole hosts mostly wait.
+	@tests/run_all.sh 'real-daemons differential' 'lint unit cases catalogue matrix faults sanity' \
+	  'cluster-slice molecule-slice walkthrough page differential-crio matrix-crio faults-crio'
 
 unit: $(READY)
 	@mkdir -p .cache/coverage
