@@ -399,7 +399,7 @@ def test_an_object_that_changes_between_reading_and_deleting_is_not_deleted(plan
     live = classes(plane)["nvidia"]
     plane.kubectl("label", "runtimeclass", "nvidia", "a=b")
     writer = writer_for({"kubeconfig": str(plane.kubeconfig)}, "x")
-    with pytest.raises(Refused, match="Precondition failed"):
+    with pytest.raises(Refused, match="ResourceVersion in the precondition"):
         writer.delete(CLASSES, live, dry_run=False)
     writer.delete(CLASSES, classes(plane)["nvidia"], dry_run=False)
     with pytest.raises(urllib.error.HTTPError):
