@@ -69,7 +69,7 @@ class Node:
             monkeypatch.setattr(proof, name, 0.0)
         monkeypatch.setattr(proof, "look", self.look)
         monkeypatch.setattr(proof, "daemon_sees", lambda *_arguments: True)
-        monkeypatch.setattr(restart, "find", lambda unit, command, _timeout: restart.Restart(list(command or [unit]), unit))
+        monkeypatch.setattr(restart, "find", lambda unit, command, _timeout, _engine: restart.Restart(list(command or [unit]), unit))
         monkeypatch.setattr(restart, "run", self.restart)
         monkeypatch.setattr(restart, "forgive", lambda *_arguments: None)
         monkeypatch.setattr(detached, "run", lambda work: work())
@@ -102,7 +102,7 @@ class Node:
         self.handlers = sorted(name for text in texts for name in re.findall(r"runtimes\.(\w+)\]", text) if name != self.refuses)
         self.cri = "served"
 
-    def run(self, argv: t.Sequence[str], _timeout: float, executable: t.Optional[str] = None, cwd: str = "/") -> commands.Output:
+    def run(self, argv: t.Sequence[str], _timeout: float, **_how: t.Any) -> commands.Output:
         self.argv = list(argv)
         return self.dump
 
