@@ -19,6 +19,8 @@ from tests.testbed.host import CONFIG, PATH
 
 Checks = t.List[str]
 _OLD = 'plugins."io.containerd.grpc.v1.cri"'
+#: While it is not there, a held restart waits.
+_GO = "/run/go-on"
 
 
 @contextlib.contextmanager
@@ -148,15 +150,22 @@ def changed_before_recovery() -> Checks:
         return checks + ([] if node.tree() == {**ROLLOUT.after, CONFIG: theirs} and not node.journal() else ["another writer's file was touched"])
 
 
+def _hold_restart(node: FaultNode) -> None:
+    """The restart waits until the test lets it go: however busy the machine is, the run is at work till then."""
+    waiting = "#!/bin/sh\nwhile [ ! -e %s ]; do sleep 0.05; done\n" % _GO
+    node.host.install_script(RESTART, node.host.path(RESTART).read_text().replace("#!/bin/sh\n", waiting, 1))
+
+
 def two_at_once() -> Checks:
     with _node() as node:
         # The one that comes second is refused at once; the first one goes on to its end.
-        node.host.install_script(RESTART, node.host.path(RESTART).read_text().replace("#!/bin/sh\n", "#!/bin/sh\nsleep 2\n", 1))
+        _hold_restart(node)
         plan = _plan(node)
         first = subprocess.Popen(node.host._enter(node.command("apply", plan)), env={"PATH": PATH}, stdout=subprocess.DEVNULL)
         while node.journal() is None:
             time.sleep(0.01)
         _code, second = node.call("apply", plan, {"lock_timeout": 0})
+        node.host.write(_GO, "")
         first.wait(timeout=60)
         return _says(second, "refused", "Another run is changing this node's container runtime") + _done(node)
 
@@ -164,7 +173,7 @@ def two_at_once() -> Checks:
 def _cut(end: t.Callable[[int, int], None]) -> Checks:
     """The run's terminal is taken away while it is at work."""
     with _node() as node:
-        node.host.install_script(RESTART, node.host.path(RESTART).read_text().replace("#!/bin/sh\n", "#!/bin/sh\nsleep 1\n", 1))
+        _hold_restart(node)
         argv = node.host._enter(node.command("apply", _plan(node)))
         pid, terminal = pty.fork()
         if pid == 0:
@@ -175,6 +184,7 @@ def _cut(end: t.Callable[[int, int], None]) -> Checks:
         end(pid, terminal)
         os.waitpid(pid, 0)
         checks += ["it had ended before the connection was cut"] if node.last_result() else []
+        node.host.write(_GO, "")
         checks += [] if node.wait_for_end() else ["it did not go on by itself"]
         result = node.last_result() or {"state": "none", "msg": ""}
         return checks + _says(result, "applied") + _done(node)
