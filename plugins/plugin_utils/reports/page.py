@@ -27,7 +27,7 @@ def page(report: Data) -> str:
     with open(_PAGE, encoding="utf-8") as stream:
         frame = stream.read()
     # What ends a script element, or starts a comment in one, must not stand in its text.
-    data = json.dumps(packed(report), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    data = json.dumps(packed(report), ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
     return frame.replace("@REPORT@", data)
 
 

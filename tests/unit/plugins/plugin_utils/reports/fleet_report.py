@@ -33,9 +33,12 @@ def host(name: str, words: t.Mapping[str, str], pool: str | None = None, **more:
 def report(*hosts: dict[str, t.Any], **more: t.Any) -> dict[str, t.Any]:
     """A report of these hosts."""
     failing = [each for each in hosts if each["fails"]]
+    number = len(hosts)
     return {
         "schema": 1, "generated_at": "2026-06-01T08:05:00Z", "check_mode": False, "ok": not failing, "hosts": list(hosts),
-        "counts": {"hosts": len(hosts), "judged": len(hosts), "failing": len(failing), "unreachable": 0, "cluster_nodes": len(hosts), "cluster_nodes_judged": len(hosts)},
+        "counts": {
+            "hosts": number, "judged": number, "failing": len(failing), "unreachable": 0, "cluster_nodes": number, "cluster_nodes_judged": number
+        },
         "not_judged": {"hosts": [], "nodes": []}, "notices": [],
         "blast_radius": {each["node"]: {"default_handler": each["default_handler"], "reach": "gpu-pods", "pods": ["a/b"]} for each in hosts if each["node"]},
         "failing_nodes": [each["node"] for each in failing], "missing": {}, "classes": [], **more,

@@ -11,12 +11,12 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.drift import drift, read_report
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.junit import junit
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.page import change_text, page
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.prometheus import prometheus
-
 from tests.unit.plugins.plugin_utils.reports.fleet_report import host, report
 
 MIXED = report(
