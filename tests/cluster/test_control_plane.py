@@ -163,7 +163,9 @@ def test_nothing_is_left(tmp_path: pathlib.Path) -> None:
         assert processes_of(tmp_path)
     assert wait_until(lambda: not processes_of(tmp_path) and node.name not in kubelets(), 10)
     assert groups_of(containers) == []
-    assert mounts() == before
+    # Other tests may mount something meanwhile.
+    words = (str(tmp_path), "kubelet", "containerd", node.name)
+    assert [line for line in mounts() - before if any(word in line for word in words)] == []
 
 
 KILLED = """
