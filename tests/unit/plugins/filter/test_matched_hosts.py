@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+from ansible import context
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubenode.runtime_gate.plugins.filter.matched_hosts import FilterModule
@@ -29,3 +30,8 @@ def test_one_that_matches_nothing_is_an_error(pattern: t.Any) -> None:
 def test_an_inventory_without_hosts() -> None:
     with pytest.raises(AnsibleFilterError, match="which has 0 hosts"):
         matched_hosts("all", {"all": [], "ungrouped": []})
+
+
+def test_a_syntax_check_needs_no_inventory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "CLIARGS", {"syntax": True})
+    assert matched_hosts("all", {"all": []}) == "all"
