@@ -5,7 +5,7 @@
 #   INVENTORY set     real nodes: ends with 0 when no host fails
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-report=$(mktemp) || exit 2
+report=$(mktemp --suffix=.json) || exit 2
 trap 'rm -f "$report"' EXIT
 example=${EXAMPLE:-examples/cluster}
 [ -n "${INVENTORY:-}" ] || [ -f "$example/broken-on-purpose.txt" ] || { echo "make gate: there is no $example/broken-on-purpose.txt" >&2; exit 2; }

@@ -35,8 +35,8 @@ def _json(report: Data) -> str:
     return json.dumps(report, indent=1, sort_keys=True) + "\n"
 
 
-#: Ending of a file's name -> what writes it.
-_FORMATS: t.Mapping[str, t.Callable[[Data], str]] = {".json": _json, ".html": page, ".xml": junit, ".prom": prometheus}
+#: Ending of a file's name -> what writes it. Any other, and none, stands for JSON.
+_FORMATS: t.Mapping[str, t.Callable[[Data], str]] = {".html": page, ".xml": junit, ".prom": prometheus}
 
 
 def about(check_mode: bool) -> Data:
@@ -62,23 +62,14 @@ def keep(report: Data, arguments: t.Mapping[str, t.Any], task_vars: t.Mapping[st
     """
     job = next((str(task_vars[name]) for name in ("awx_job_id", "tower_job_id") if task_vars.get(name)), None)
     paths = [gate_record.report_path_of(path, job) for path in arguments["report_path"] if path]
-    writers = [(path, _writer_of(path)) for path in paths]
     if arguments["previous_report"]:
         report = dict(report, drift=drift(read_report(arguments["previous_report"], gate_record.REPORT_SCHEMA), report))
-    for path, writer in writers:
-        _write(path, writer(report))
+    for path in paths:
+        _write(path, _FORMATS.get(os.path.splitext(path)[1].lower(), _json)(report))
     summary = {key: report[key] for key in ("ok", "counts", "failing_nodes", "missing", "not_judged")}
     if "drift" in report:
         summary["changes"] = len(report["drift"]["changes"])
     return {"data": {"runtime_gate": dict(summary, report_path=paths[0] if paths else None)}, "per_host": False, "aggregate": False}
-
-
-def _writer_of(path: str) -> t.Callable[[Data], str]:
-    """The format of a file's name; JSON where it has no ending. Raises RuntimeGateError for an ending that stands for no format."""
-    ending = os.path.splitext(path)[1].lower() or ".json"
-    if ending not in _FORMATS:
-        raise RuntimeGateError("runtime_gate_report_path: %s: the format goes by the ending, which is one of %s" % (path, ", ".join(_FORMATS)))
-    return _FORMATS[ending]
 
 
 def _write(path: str, text: str) -> None:

@@ -87,7 +87,8 @@ def test_a_cordon_is_marked_and_given_back(plane: ControlPlane, node: t.Callable
     assert maintenance(plane, dry_run=True).take(None)["cordoned"] and not cordoned(node())
     assert mine.take(None) == {"cordoned": True, "cordoned_before": False, "evicted": []}
     assert cordoned(node()) and mark(node()) == BEFORE_RESTART
-    # A run that was lost here leaves exactly this; the next one takes it for its own.
+    # A run that was lost here leaves exactly this; the next one takes it for its own. (The node controller adds its taint meanwhile.)
+    assert wait_until(lambda: any(taint["key"] == "node.kubernetes.io/unschedulable" for taint in node()["spec"].get("taints", ())), 30)
     version = node()["metadata"]["resourceVersion"]
     assert maintenance(plane).take(None)["cordoned"] and node()["metadata"]["resourceVersion"] == version
     assert mine.give_back() and not cordoned(node()) and mark(node()) is None and node()["metadata"]["labels"]["pool"] == "a"
