@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.report_output import keep
-
 from tests.unit.plugins.plugin_utils.reports.fleet_report import host, report
 
 
