@@ -20,7 +20,7 @@ RUNC_OPTION_TYPES: t.Dict[str, t.Any] = {
     **dict.fromkeys(("NoNewKeyring", "NoPivotRoot", "SystemdCgroup"), bool),
     **dict.fromkeys(("IoGid", "IoUid", "TaskApiVersion"), int),
 }
-_TYPE_WORDS = {str: "a string", bool: "true or false", int: "a number"}
+TYPE_WORDS = {str: "a string", bool: "true or false", int: "a number"}
 #: Sandbox controllers that are compiled in (1.7 sandbox_mode, 2.x sandboxer); others come as proxy plugins.
 _CONTROLLERS = ("", "podsandbox", "shim")
 
@@ -109,7 +109,7 @@ def mistyped_option(options: t.Mapping[str, t.Any]) -> t.Tuple[str, str]:
         kind = next((kind for name, kind in RUNC_OPTION_TYPES.items() if name.lower() == key.lower()), None)
         good = kind is None or value is None or (isinstance(value, kind) and (kind is bool or not isinstance(value, bool)))
         if not good:
-            return key, _TYPE_WORDS[kind]
+            return key, TYPE_WORDS[kind]
     return "", ""
 
 

@@ -67,13 +67,8 @@ _VM_SHIM = re.compile(r"containerd-shim-([A-Za-z0-9+-]+)-v2\Z")
 #: The API server takes only a DNS label for RuntimeClass.handler.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 
-#: Options of runc-type handlers, core/runtime/v2 ``runc/options/oci.proto``. Others are read by no release.
-RUNC_OPTIONS = (
-    "NoPivotRoot NoNewKeyring ShimCgroup IoUid IoGid BinaryName Root CriuPath SystemdCgroup CriuImagePath CriuWorkPath"
-    " TaskApiAddress TaskApiVersion".split()
-)
-#: Options of every other handler (``runtimeoptions.Options``).
-SHIM_OPTIONS = "TypeUrl ConfigPath ConfigBody".split()
+#: Options of every handler that is not runc's (``runtimeoptions.Options``); those of runc's are usability.RUNC_OPTION_TYPES.
+SHIM_OPTIONS: t.Dict[str, t.Any] = dict.fromkeys(("TypeUrl", "ConfigPath", "ConfigBody"), str)
 
 _KATA_SHIM = "/opt/kata/bin/containerd-shim-kata-v2"
 _KATA_CONFIGURATION = "/opt/kata/share/defaults/kata-containers/configuration-%s.toml"
@@ -230,13 +225,16 @@ def _check_table(name: str, table: Table) -> None:
         if table.get(key) and not table[key].startswith("/"):
             raise RuntimeGateError("handlers.%s.%s must be an absolute path, not %r" % (name, key, table[key]))
     is_runc = runtime_type in (*usability.RUNC_TYPES, "oci")
-    for key in table.get("options") or {}:
-        _check_option(name, str(key), is_runc, runtime_type)
+    for key, value in (table.get("options") or {}).items():
+        _check_option(name, str(key), value, is_runc, runtime_type)
 
 
-def _check_option(name: str, key: str, is_runc: bool, runtime_type: str) -> None:
-    known = RUNC_OPTIONS if is_runc else SHIM_OPTIONS
+def _check_option(name: str, key: str, value: t.Any, is_runc: bool, runtime_type: str) -> None:
+    known = usability.RUNC_OPTION_TYPES if is_runc else SHIM_OPTIONS
     if key in known:
+        # containerd loads a value of another type and refuses it for each sandbox.
+        if not isinstance(value, known[key]) or (known[key] is int and isinstance(value, bool)):
+            raise RuntimeGateError("handlers.%s.options.%s must be %s, not %r" % (name, key, usability.TYPE_WORDS[known[key]], value))
         return
     if key.lower() in [option.lower() for option in known]:
         right = next(option for option in known if option.lower() == key.lower())
@@ -374,7 +372,6 @@ __all__ = (
     "Desired",
     "Handler",
     "PRESETS",
-    "RUNC_OPTIONS",
     "SHIM_OPTIONS",
     "executables",
     "for_containerd",
