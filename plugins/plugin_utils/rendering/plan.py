@@ -536,8 +536,8 @@ class _Planner:
         contents = [path for path in changes if changes[path] is not None and self.now.text(path) is not None]
         if len(contents) > 1:
             raise RuntimeGateError(
-                "%s would have to change in one step, which cannot be done: mend the root file by hand (the fault on it says how), "
-                "then run again" % " and ".join(sorted(contents))
+                "%s would have to change in one step, which cannot be done: run this once with `repair: true` and no handlers, "
+                "then again; or mend the root file by hand first, as the fault on it says" % " and ".join(sorted(contents))
             )
         order = [path for path in sorted(changes) if path != switch and changes[path] is not None]
         order += [switch] + [path for path in sorted(changes) if path != switch and changes[path] is None]
