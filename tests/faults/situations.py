@@ -177,6 +177,7 @@ def _cut(end: t.Callable[[int, int], None]) -> Checks:
         argv = node.host._enter(node.command("apply", _plan(node)))
         pid, terminal = pty.fork()
         if pid == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs this under nohup hands its deafness on
             os.execvpe(argv[0], argv, {"PATH": PATH})
         while node.journal() is None:
             time.sleep(0.01)
