@@ -273,12 +273,12 @@ pending_handlers:
   type: list
   elements: str
   sample: []
-loaded_machine_config:
+machine_config:
   description: The MachineConfig that brings the declared handlers about, as YAML; nothing is written on such a node.
   returned: on nodes of OpenShift that are not as declared
   type: str
   sample: "apiVersion: machineconfiguration.openshift.io/v1"
-diff:
+loaded_diff:
   description: The change of the loaded configuration, one sentence for each handler or key.
   returned: success, or when refused
   type: list

@@ -112,21 +112,27 @@ class NodeGuard:
                 result.update(failed=True, msg="The runtime is as it should be, but its Node could not be given back: %s" % error)
         self.taken = False
 
+    def _cordoned(self) -> NodeMaintenance:
+        """The Node that ``taken`` speaks of."""
+        if self._maintenance is None:
+            raise ValueError("no Node was cordoned")
+        return self._maintenance
+
     def _given_back(self) -> t.Tuple[bool, str]:
         """Whether it is cordoned still, and a sentence that says so."""
-        assert self._maintenance
+        maintenance = self._cordoned()
         try:
-            self._maintenance.give_back()
+            maintenance.give_back()
         except RuntimeGateError as error:
             return True, "Node %s is still cordoned: %s." % (self._name, error)
         return False, "Node %s takes pods again." % self._name
 
     def keep(self, reason: str) -> str:
         """Leave the Node cordoned with this reason; a sentence that says so."""
-        assert self._maintenance
+        maintenance = self._cordoned()
         self.taken = False
         try:
-            self._maintenance.keep(reason)
+            maintenance.keep(reason)
         except RuntimeGateError as error:
             return "Node %s stays cordoned; the reason could not be written on it: %s." % (self._name, error)
         return "Node %s stays cordoned." % self._name

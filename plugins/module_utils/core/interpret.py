@@ -36,6 +36,7 @@ MAX_DUMP_BYTES = 10 * 1024 * 1024
 _FLAGS = ("privileged_without_host_devices", "privileged_without_host_devices_all_devices_allowed", "cgroup_writable")
 _LISTS = ("pod_annotations", "container_annotations")
 
+
 def interpret(capture: t.Mapping[str, t.Any]) -> Table:
     """The facts of a capture: ``ansible_facts.containerd_runtime`` (schema 1).
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import typing as t
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.words import Data, cells_of, name_of, runtime_of, told_of
 

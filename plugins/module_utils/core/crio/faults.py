@@ -382,12 +382,17 @@ def _idle_strays(situation: CrioSituation, outcome: Outcome) -> t.Iterator[Fault
             yield Fault(18, INFO, (declaration.handler,), declaration.file, declaration.table, declaration.line, said, fix)
 
 
+def _declaration_of(situation: CrioSituation, handler: str) -> t.Any:
+    """The first declaration of a handler that has one."""
+    return [item for item in situation.declarations() if item.handler == handler][0]
+
+
 def _unexplained(situation: CrioSituation, outcome: Outcome, found: t.Sequence[Fault]) -> t.Iterator[Fault]:
     named = {name for fault in found for name in fault.handlers if fault.severity != INFO}
     for name in outcome.lost:
         if name in named:
             continue
-        declaration = next(item for item in situation.declarations() if item.handler == name)
+        declaration = _declaration_of(situation, name)
         why = "by the rules of this release line it should be loaded"
         if situation.load is None:
             why = "the version of this CRI-O is unknown or older than 1.20 (%s), so its rules are too" % situation.node.get("version")

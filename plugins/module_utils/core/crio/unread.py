@@ -153,6 +153,4 @@ def _unknown_table(document: Document, path: KeyPath, value: t.Any, known: t.Seq
     return Fault(44, severity, (), document.path, toml_key(path), document.line_of(path), said, fix + _AGAIN)
 
 
-
-
 __all__ = ("not_read", "unknown_keys")
