@@ -19,6 +19,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crossch
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.engines import facts_of
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import parse_policy
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import judge
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.words import column_of
 
 Data = t.Dict[str, t.Any]
 
@@ -125,7 +126,7 @@ def judge_host(host: str, result: t.Mapping[str, t.Any], cluster: t.Mapping[str,
         **{key: summary[key] for key in _SUMMARY_KEYS},
         "restart_pending": runtime.get("restart_pending"),
         "faults": [] if unread else runtime.get("faults") or [],
-        "cells": {_column(verdict): verdict["verdict"] for verdict in answer["verdicts"]},
+        "cells": {column_of(verdict): verdict["verdict"] for verdict in answer["verdicts"]},
         "verdicts": [verdict for verdict in answer["verdicts"] if _notable(verdict)],
         "notices": answer["notices"],
         "policy": options.policy,
@@ -168,7 +169,7 @@ def fleet_records(answer: t.Mapping[str, t.Any], policy: t.Any) -> t.Dict[str, D
             **{key: summary[key] for key in _SUMMARY_KEYS},
             "restart_pending": None,
             "faults": [],
-            "cells": {_column(verdict): verdict["verdict"] for verdict in verdicts.get(summary["name"], ())},
+            "cells": {column_of(verdict): verdict["verdict"] for verdict in verdicts.get(summary["name"], ())},
             "verdicts": [verdict for verdict in verdicts.get(summary["name"], ()) if _notable(verdict)],
             "notices": [],
             "policy": policy,
@@ -192,11 +193,6 @@ def broken_record(host: str, message: str, unreachable: bool = False) -> Data:
         "cells": {},
         "verdicts": [],
     }
-
-
-def _column(verdict: t.Mapping[str, t.Any]) -> str:
-    """The name of a verdict's column: its class, or the handler that the policy requires without one."""
-    return verdict["runtime_class"] or "(%s)" % verdict["handler"]
 
 
 def _notable(verdict: t.Mapping[str, t.Any]) -> bool:

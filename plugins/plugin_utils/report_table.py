@@ -11,7 +11,15 @@ import collections
 import textwrap
 import typing as t
 
-Data = t.Mapping[str, t.Any]
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.words import (
+    NOT_ASKED,
+    Data,
+    cells_of,
+    column_of,
+    name_of,
+    runtime_of,
+)
+
 #: (text, colour) -> text; the colours are ansible's: green, red, yellow, cyan, dark gray.
 Paint = t.Callable[[str, str], str]
 
@@ -20,8 +28,6 @@ _EMPTY = "-"
 _NOT_TARGETED = "not targeted (-)"
 _GAP = "  "
 _INDENT = "    "
-#: What a cell says, where that is not the verdict's own word.
-_CELLS = {"not_targeted": _EMPTY, "excluded_by_taint": "taint", "restart_required": "restart"}
 _COLORS = {"ok": "green", _EMPTY: "dark gray", "taint": "dark gray"}
 #: What a report's rows are, by its source.
 _ROWS = {"node": "hosts", "api": "Nodes", "pools": "pools"}
@@ -69,16 +75,10 @@ class Row(t.NamedTuple):
 
 
 def _row(host: Data) -> Row:
-    cells = {column: _CELLS.get(word, word) for column, word in host["cells"].items()}
     told: t.Dict[t.Tuple[str, t.Optional[str]], t.List[str]] = {}
     for verdict in host["verdicts"]:
-        column = verdict["runtime_class"] or "(%s)" % verdict["handler"]
-        if verdict["pending"]:
-            cells[column] = "pending"
-        elif verdict["verdict"] == "ok" and verdict["after_restart"] == "missing":
-            cells[column] = "lost at restart"
         if verdict["fails"] or verdict["verdict"] not in ("ok", "not_targeted", "excluded_by_taint"):
-            told.setdefault((verdict["reason"], verdict["fix"]), []).append(column)
+            told.setdefault((verdict["reason"], verdict["fix"]), []).append(column_of(verdict))
     why = []
     for (reason, fix), names in told.items():
         why.append("%s: %s" % (", ".join(names), reason))
@@ -86,10 +86,7 @@ def _row(host: Data) -> Row:
             why.append("fix: %s" % fix)
     if host["error"]:
         why.append(host["error"])
-    name = host["node"] or host["host"]
-    engine = "unreachable" if host["unreachable"] else " ".join(filter(None, (host.get("engine"), host.get("version"))))
-    engine = engine or ("as listed" if host.get("evidence") == "declared" else "unknown")
-    return Row(name, engine, cells, host["fails"], why)
+    return Row(name_of(host), runtime_of(host), cells_of(host), host["fails"], why)
 
 
 def _columns(rows: t.Sequence[Row], width: int) -> t.List[str]:
@@ -103,7 +100,7 @@ def _columns(rows: t.Sequence[Row], width: int) -> t.List[str]:
 
 
 def _bad(word: str) -> bool:
-    return word not in ("ok", _EMPTY, "taint")
+    return word != "ok" and word not in NOT_ASKED
 
 
 def _fixed_width(rows: t.Sequence[Row]) -> int:
@@ -173,7 +170,7 @@ def _notices(report: Data, width: int, paint: Paint) -> t.List[str]:
 def _summary(report: Data) -> str:
     """The last line: how many fail, which, and how much of the cluster was looked at."""
     counts = report["counts"]
-    words = collections.Counter(word for host in report["hosts"] for word in _row(host).cells.values())
+    words = collections.Counter(word for host in report["hosts"] for word in cells_of(host).values())
     order = sorted(words, key=lambda word: (word == _EMPTY, word != "ok", word))
     verdicts = ", ".join("%d %s" % (words[word], _NOT_TARGETED if word == _EMPTY else word) for word in order) or "no verdict"
     failing = report["failing_nodes"]

@@ -15,9 +15,8 @@ import re
 import typing as t
 from xml.etree import ElementTree
 
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.words import Data, cells_of, name_of, runtime_of, told_of
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.words import Data, asked_of, name_of, runtime_of
 
-_NOT_ASKED = ("-", "taint")
 #: Characters that XML 1.0 cannot hold, not even escaped (https://www.w3.org/TR/xml/#charsets).
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -41,11 +40,7 @@ def _suite(root: ElementTree.Element, host: Data, generated_at: str) -> None:
     suite = ElementTree.SubElement(root, "testsuite", name=_text(name_of(host)), timestamp=generated_at.rstrip("Z"), hostname=_text(host["host"]))
     properties = ElementTree.SubElement(suite, "properties")
     ElementTree.SubElement(properties, "property", name="runtime", value=_text(runtime_of(host)))
-    told = told_of(host)
-    for column, word in sorted(cells_of(host).items()):
-        if word in _NOT_ASKED:
-            continue
-        why = told.get(column)
+    for column, word, why in asked_of(host):
         kind = None if not why else ("error" if word == "unknown" else "failure") if why.fails else None if word == "ok" else "skipped"
         _case(suite, name_of(host), column, kind, "%s: %s" % (word, why.reason) if why else "", why.fix if why else "")
     if host["error"]:

@@ -16,10 +16,9 @@ import calendar
 import time
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.words import Data, cells_of, name_of, told_of
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.words import Data, asked_of, name_of
 
 _PREFIX = "runtime_gate_"
-_NOT_ASKED = ("-", "taint")
 
 
 def prometheus(report: Data) -> str:
@@ -38,7 +37,11 @@ def prometheus(report: Data) -> str:
         lines,
         "verdict",
         "1 for the verdict of each pair of a node and a RuntimeClass that is asked of it.",
-        [({"node": name_of(host), "runtime_class": column, "verdict": word, "fails": str(fails).lower()}, 1) for host, column, word, fails in _pairs(report)],
+        [
+            ({"node": name_of(host), "runtime_class": column, "verdict": word, "fails": "true" if why and why.fails else "false"}, 1)
+            for host in report["hosts"]
+            for column, word, why in asked_of(host)
+        ],
     )
     _metric(
         lines,
@@ -51,14 +54,6 @@ def prometheus(report: Data) -> str:
         ],
     )
     return "\n".join(lines) + "\n"
-
-
-def _pairs(report: Data) -> t.Iterator[t.Tuple[Data, str, str, bool]]:
-    for host in report["hosts"]:
-        told = told_of(host)
-        for column, word in sorted(cells_of(host).items()):
-            if word not in _NOT_ASKED:
-                yield host, column, word, column in told and told[column].fails
 
 
 def _metric(lines: t.List[str], name: str, about: str, series: t.Sequence[t.Tuple[t.Mapping[str, str], int]]) -> None:

@@ -11,8 +11,10 @@ import typing as t
 
 Data = t.Mapping[str, t.Any]
 
-#: A verdict's own word, or the shorter one that the formats for people use.
-SHORT = {"not_targeted": "-", "excluded_by_taint": "taint", "restart_required": "restart"}
+#: What a cell says, where that is not the verdict's own word.
+_CELLS = {"not_targeted": "-", "excluded_by_taint": "taint", "restart_required": "restart"}
+#: Words of the pairs in which nothing is asked of the node.
+NOT_ASKED = ("-", "taint")
 
 
 class Told(t.NamedTuple):
@@ -30,14 +32,20 @@ def column_of(verdict: Data) -> str:
 
 
 def cells_of(host: Data) -> t.Dict[str, str]:
-    """column -> word of one host of the report. A time bomb and a pending handler have words of their own."""
-    cells = {column: SHORT.get(word, word) for column, word in host["cells"].items()}
+    """column -> word of one host of the report. A pending handler and a time bomb, unless this run would defuse it, have their own."""
+    cells = {column: _CELLS.get(word, word) for column, word in host["cells"].items()}
     for verdict in host["verdicts"]:
-        if verdict["verdict"] == "ok" and verdict["after_restart"] == "missing":
-            cells[column_of(verdict)] = "lost at restart"
-        elif verdict["pending"]:
+        if verdict["pending"]:
             cells[column_of(verdict)] = "pending"
+        elif verdict["verdict"] == "ok" and verdict["after_restart"] == "missing":
+            cells[column_of(verdict)] = "lost at restart"
     return cells
+
+
+def asked_of(host: Data) -> t.List[t.Tuple[str, str, t.Optional[Told]]]:
+    """(column, word, why) of each pair in which something is asked of the node, in the order of the columns. why: None where it is plain."""
+    told = told_of(host)
+    return [(column, word, told.get(column)) for column, word in sorted(cells_of(host).items()) if word not in NOT_ASKED]
 
 
 def told_of(host: Data) -> t.Dict[str, Told]:
@@ -57,7 +65,8 @@ def runtime_of(host: Data) -> str:
     """Engine and version for a person."""
     if host["unreachable"]:
         return "unreachable"
-    return " ".join(filter(None, (host.get("engine"), host.get("version")))) or "unknown"
+    engine = " ".join(filter(None, (host.get("engine"), host.get("version"))))
+    return engine or ("as listed" if host.get("evidence") == "declared" else "unknown")
 
 
-__all__ = ("SHORT", "Told", "cells_of", "column_of", "name_of", "runtime_of", "told_of")
+__all__ = ("NOT_ASKED", "Told", "asked_of", "cells_of", "column_of", "name_of", "runtime_of", "told_of")

@@ -13,6 +13,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.report_table import render
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.drift import drift, read_report
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.junit import junit
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.page import change_text, page
@@ -107,3 +108,12 @@ def test_an_earlier_report_that_is_none_is_an_error(tmp_path, text):
     (tmp_path / "old.json").write_text(text)
     with pytest.raises(RuntimeGateError, match="runtime_gate_previous_report: .*old.json"):
         read_report(str(tmp_path / "old.json"), 1)
+
+
+def test_a_time_bomb_that_this_run_would_defuse_is_pending_in_every_format():
+    bomb = host("a", {"runc": "time bomb"})
+    bomb["verdicts"][0].update(pending=True, fails=False)
+    told = report(bomb)
+    assert ("a", "runc") in _cases(junit(told))[1] and 'message="pending: ' in junit(told)
+    assert _samples(prometheus(told))["runtime_gate_verdict", 'node="a",runtime_class="runc",verdict="pending",fails="false"'] == 1
+    assert "1 pending" in render(told)[-1] and '"words":["-","pending"]' in page(told)
