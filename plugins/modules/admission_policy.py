@@ -21,24 +21,8 @@ description:
   - Objects are made by server-side apply under the field manager C(kubenode.runtime_gate), never by force. What belongs to somebody else is
     left alone.
   - It runs on the controller and sends nothing to any host.
-attributes:
-  action:
-    description: Has a corresponding action plugin, so that parts of it run on the controller.
-    support: full
-  check_mode:
-    description: Can run in C(check_mode) and tells what it would without it.
-    support: full
-    details: By the API server's own dry run.
-  diff_mode:
-    description: Shows what has changed when in diff mode.
-    support: full
-  idempotent:
-    description: A second run changes nothing.
-    support: full
-  platform:
-    description: The systems on whose hosts it can be used.
-    support: full
-    platforms: posix
+extends_documentation_fragment:
+  - kubenode.runtime_gate.cluster_writer
 options:
   state:
     description: V(absent) takes everything away, the ConfigMap too.

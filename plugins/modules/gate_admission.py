@@ -19,24 +19,8 @@ description:
   - From a partial view (C(--limit), slices, hosts that could not be read) no handler is taken away, and a class stays in the list until a
     node serves it. The view is whole when each Node of the cluster was read, or tells its handlers in its status.
   - It runs on the controller and sends nothing to the host.
-attributes:
-  action:
-    description: Has a corresponding action plugin, so that parts of it run on the controller.
-    support: full
-  check_mode:
-    description: Can run in C(check_mode) and tells what it would without it.
-    support: full
-    details: By the API server's own dry run.
-  diff_mode:
-    description: Shows what has changed when in diff mode.
-    support: full
-  idempotent:
-    description: A second run changes nothing.
-    support: full
-  platform:
-    description: The systems on whose hosts it can be used.
-    support: full
-    platforms: posix
+extends_documentation_fragment:
+  - kubenode.runtime_gate.cluster_writer
 options:
   judged:
     description: The registered result of M(kubenode.runtime_gate.gate_judge) of this host.

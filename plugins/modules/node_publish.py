@@ -21,24 +21,8 @@ description:
   - The startup taint is taken away last, and only where the status is V(True) and the host passes.
   - It runs on the controller and sends nothing to the host. One request for a Node that is as it should be, four at most for another,
     five where a label is somebody else's.
-attributes:
-  action:
-    description: Has a corresponding action plugin, so that parts of it run on the controller.
-    support: full
-  check_mode:
-    description: Can run in C(check_mode) and tells what it would without it.
-    support: full
-    details: By the API server's own dry run, so that a missing right or somebody else's label is seen too.
-  diff_mode:
-    description: Shows what has changed when in diff mode.
-    support: full
-  idempotent:
-    description: A second run changes nothing.
-    support: full
-  platform:
-    description: The systems on whose hosts it can be used.
-    support: full
-    platforms: posix
+extends_documentation_fragment:
+  - kubenode.runtime_gate.cluster_writer
 options:
   state:
     description: V(absent) takes labels and condition away. The startup taint stays as it is.

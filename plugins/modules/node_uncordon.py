@@ -17,24 +17,11 @@ description:
   - Only a cordon that bears the mark of M(kubenode.runtime_gate.runtime_handlers) is touched, of this run or of one that was lost.
   - Where the host has passed, its Node takes pods again. Otherwise it stays cordoned, and the annotation C(PREFIX/cordoned) says why.
   - It runs on the controller and sends nothing to the host.
+extends_documentation_fragment:
+  - kubenode.runtime_gate.cluster_writer
 attributes:
-  action:
-    description: Has a corresponding action plugin, so that parts of it run on the controller.
-    support: full
-  check_mode:
-    description: Can run in C(check_mode) and tells what it would without it.
-    support: full
-    details: By the API server's own dry run.
   diff_mode:
-    description: Shows what has changed when in diff mode.
     support: none
-  idempotent:
-    description: A second run changes nothing.
-    support: full
-  platform:
-    description: The systems on whose hosts it can be used.
-    support: full
-    platforms: posix
 options:
   judged:
     description: The registered result of M(kubenode.runtime_gate.gate_judge).

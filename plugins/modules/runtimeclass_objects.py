@@ -20,24 +20,8 @@ description:
     somebody else owns are left alone, and are an error where they are not as declared.
   - Everything is tried by the API server first, in a dry run. Where one thing is refused, nothing is written.
   - It runs on the controller and sends nothing to any host.
-attributes:
-  action:
-    description: Has a corresponding action plugin, so that parts of it run on the controller.
-    support: full
-  check_mode:
-    description: Can run in C(check_mode) and tells what it would without it.
-    support: full
-    details: By the API server's own dry run.
-  diff_mode:
-    description: Shows what has changed when in diff mode.
-    support: full
-  idempotent:
-    description: A second run changes nothing.
-    support: full
-  platform:
-    description: The systems on whose hosts it can be used.
-    support: full
-    platforms: posix
+extends_documentation_fragment:
+  - kubenode.runtime_gate.cluster_writer
 options:
   handlers:
     description:
