@@ -13,6 +13,7 @@ import time
 import typing as t
 import urllib.parse
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.declared_classes import FIELD_MANAGER
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import entries, part
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_reader import (
@@ -26,7 +27,6 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_read
 )
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import auth_of
 
-MANAGER = "kubenode.runtime_gate"
 # https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply
 APPLY = "application/apply-patch+yaml"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -84,7 +84,7 @@ class NodeApi:
         """The Node after the patch. what: the deed, for messages. subresource: status, or nothing."""
         path = _path_of(name) + ("/" + subresource if subresource else "")
         right = "patch on nodes" + ("/" + subresource if subresource else "")
-        return self._send("PATCH", path, what, right, body, content, [("fieldManager", MANAGER), *self._dry])
+        return self._send("PATCH", path, what, right, body, content, [("fieldManager", FIELD_MANAGER), *self._dry])
 
     def update(self, name: str, content: str, make: t.Callable[[Object], t.Any], what: str) -> t.Optional[Object]:
         """The Node after a patch that builds on what the Node is; None where make finds nothing to do.
@@ -190,4 +190,4 @@ def _pod_path(namespace: str, pod: str) -> str:
     return "/api/v1/namespaces/%s/pods/%s" % (urllib.parse.quote(namespace, safe=""), urllib.parse.quote(pod, safe=""))
 
 
-__all__ = ("APPLY", "ApiRefused", "JSON_PATCH", "MANAGER", "MERGE", "NodeApi", "STRATEGIC", "open_api")
+__all__ = ("APPLY", "ApiRefused", "JSON_PATCH", "MERGE", "NodeApi", "STRATEGIC", "open_api")

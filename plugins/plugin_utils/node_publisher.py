@@ -11,13 +11,13 @@ from __future__ import annotations
 import datetime
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.declared_classes import FIELD_MANAGER
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import entries, part
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.publication import CONDITION, LOADED, labels_of
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.node_api import (
     APPLY,
     JSON_PATCH,
-    MANAGER,
     STRATEGIC,
     ApiRefused,
     NodeApi,
@@ -189,7 +189,7 @@ def _owned(node: Object) -> t.Set[str]:
     """The labels that an earlier run applied, by the API server's own book."""
     found: t.Set[str] = set()
     for entry in entries(part(node, "metadata", where="the Node"), "managedFields", "the Node"):
-        if entry.get("manager") == MANAGER and entry.get("operation") == "Apply" and not entry.get("subresource"):
+        if entry.get("manager") == FIELD_MANAGER and entry.get("operation") == "Apply" and not entry.get("subresource"):
             labels = part(entry, "fieldsV1", "f:metadata", "f:labels", where="managedFields of the Node")
             found |= {key[2:] for key in labels if key.startswith("f:")}
     return found
