@@ -209,4 +209,16 @@ def declared_default(situation: t.Any) -> t.Optional[str]:
     return named[-1] if named else None
 
 
-__all__ = ("Next", "Outcome", "SCHEMA", "Table", "assemble", "change", "declared_default", "layers")
+def declared_file(document: t.Any, situation: t.Any, version: t.Optional[int], imports: t.Sequence[str]) -> Table:
+    """One file of ``layers.declared``. version: the one that it states. imports: the patterns as written."""
+    return {
+        "path": document.path,
+        "loaded": document.path in (situation.load.paths if situation.load else []),
+        "version": version,
+        "imports": list(imports),
+        "handlers": [{"name": item.handler, "line": item.line, "table": item.table} for item in document.declarations],
+        "error": document.error,
+    }
+
+
+__all__ = ("Next", "Outcome", "SCHEMA", "Table", "assemble", "change", "declared_default", "declared_file", "layers")

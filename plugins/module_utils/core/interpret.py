@@ -16,6 +16,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.facts i
     assemble,
     change,
     declared_default,
+    declared_file,
     layers,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.catalogue import ERROR, INFO, Fault
@@ -165,7 +166,7 @@ def _facts(
 ) -> Table:
     load = situation.load
     version = load.version if load is not None and load.order else None
-    files = [_declared_file(document, situation) for document in situation.documents()]
+    files = [declared_file(document, situation, document.stated_version, _patterns(document)) for document in situation.documents()]
     shown = layers(situation, coming, "cri status", version, files, declared_default(situation))
     handlers = _handler_facts(outcome, situation)
     return assemble("containerd", situation, outcome, coming, evidence, faults, handlers, shown, _imports(situation))
@@ -191,16 +192,10 @@ def _handler_facts(outcome: Outcome, situation: Situation) -> Table:
     return facts
 
 
-def _declared_file(document: Document, situation: Situation) -> Table:
+def _patterns(document: Document) -> t.List[str]:
+    """What a file imports, as written."""
     imports = (document.tree or {}).get("imports")
-    return {
-        "path": document.path,
-        "loaded": document.path in (situation.load.paths if situation.load else []),
-        "version": document.stated_version,
-        "imports": [item for item in imports if isinstance(item, str)] if isinstance(imports, list) else [],
-        "handlers": [{"name": item.handler, "line": item.line, "table": item.table} for item in document.declarations],
-        "error": document.error,
-    }
+    return [item for item in imports if isinstance(item, str)] if isinstance(imports, list) else []
 
 
 def _imports(situation: Situation) -> t.List[Table]:

@@ -265,16 +265,26 @@ def parse_version(text: str) -> t.Optional[t.Tuple[int, int, int]]:
     return None
 
 
+#: Rows of a table of release lines: (first version tuple of the rule, rules with a ``name``), oldest first.
+Rows = t.Sequence[t.Tuple[t.Tuple[int, int, int], t.Any]]
+
+
+def row_for(table: Rows, version: t.Optional[str]) -> t.Any:
+    """The rules of the last row that is not above this version; None where it is unknown or older than the first row."""
+    parsed = parse_version(version or "")
+    return None if parsed is None else next((rules for first, rules in reversed(table) if first <= parsed), None)
+
+
+def rows_after(table: Rows, name: str) -> t.List[t.Any]:
+    """The newest rules of every line after the line of this name, nearest first."""
+    newest = {rules.name: rules for _first, rules in table}
+    names = list(newest)
+    return [newest[line] for line in names[names.index(name) + 1 :]]
+
+
 def rules_for(version: t.Optional[str]) -> t.Optional[LineRules]:
     """The rules of the release with this version string; None where the version is unknown or older than 1.3."""
-    parsed = parse_version(version or "")
-    if parsed is None or parsed < _TABLE[0][0]:
-        return None
-    found = _TABLE[0][1]
-    for first, rules in _TABLE:
-        if first <= parsed:
-            found = rules
-    return found
+    return row_for(_TABLE, version)
 
 
 def rules_for_dump(file_version: int) -> LineRules:
@@ -286,11 +296,7 @@ def rules_for_dump(file_version: int) -> LineRules:
 
 def later_lines(rules: LineRules) -> t.List[LineRules]:
     """The newest rules of every line after this one, nearest first."""
-    newest: t.Dict[str, LineRules] = {}
-    for _first, entry in _TABLE:
-        newest[entry.name] = entry
-    names = list(newest)
-    return [newest[name] for name in names[names.index(rules.name) + 1 :]]
+    return rows_after(_TABLE, rules.name)
 
 
 __all__ = (
@@ -301,6 +307,8 @@ __all__ = (
     "SHORT_CRI",
     "later_lines",
     "parse_version",
+    "row_for",
+    "rows_after",
     "rules_for",
     "rules_for_dump",
 )

@@ -22,6 +22,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.facts i
     assemble,
     change,
     declared_default,
+    declared_file,
     layers,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.interpret import MAX_DUMP_BYTES
@@ -55,7 +56,7 @@ def interpret(capture: t.Mapping[str, t.Any]) -> Table:
         pending = _as_started(situation, coming)
     outcome = Outcome(handlers, default, lost, verdicts, gains, loses, changes, next_default, pending)
     faults = find_faults(situation, outcome)
-    files = [_declared_file(document, situation) for document in situation.documents()]
+    files = [declared_file(document, situation, None, []) for document in situation.documents()]
     source = situation.loaded.source if situation.loaded is not None else "none"
     shown = layers(situation, coming, source, None, files, declared_default(situation))
     shown["loaded"].update(_reload_facts(situation))
@@ -171,17 +172,6 @@ def _reload_facts(situation: CrioSituation) -> Table:
         "settled_by": told.evidence if situation.loaded is not None else "none",
         "claimed": list(told.claimed),
         "hidden": list(told.hidden),
-    }
-
-
-def _declared_file(document: Document, situation: CrioSituation) -> Table:
-    return {
-        "path": document.path,
-        "loaded": document.path in (situation.load.paths if situation.load else []),
-        "version": None,
-        "imports": [],
-        "handlers": [{"name": item.handler, "line": item.line, "table": item.table} for item in document.declarations],
-        "error": document.error,
     }
 
 

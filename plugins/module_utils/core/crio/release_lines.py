@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio import keys
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import parse_version
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import row_for, rows_after
 
 
 class CrioRules(t.NamedTuple):
@@ -127,21 +127,12 @@ def rules_for(version: t.Optional[str]) -> t.Optional[CrioRules]:
 
     A release newer than the table has the rules of its last line.
     """
-    parsed = parse_version(version or "")
-    if parsed is None or parsed < _TABLE[0][0]:
-        return None
-    found = _TABLE[0][1]
-    for first, rules in _TABLE:
-        if first <= parsed:
-            found = rules
-    return found
+    return row_for(_TABLE, version)
 
 
 def later_lines(rules: CrioRules) -> t.List[CrioRules]:
     """The rules of every line after this one, nearest first."""
-    newest = {entry.name: entry for _first, entry in _TABLE}
-    names = list(newest)
-    return [newest[name] for name in names[names.index(rules.name) + 1 :]]
+    return rows_after(_TABLE, rules.name)
 
 
 __all__ = ("CrioRules", "later_lines", "rules_for")
