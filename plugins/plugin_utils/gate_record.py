@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import collections
 import json
+import re
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crosscheck import crosscheck
@@ -357,7 +358,8 @@ def _all_notices(fleet: t.List[Data], judged: t.Sequence[Data], policies: int) -
 
 def report_path_of(path: str, job: t.Optional[str]) -> str:
     """The path of the report, with the number of the AWX job in it: the slices of one run must not meet in one file."""
-    if not path or not job or job in path:
+    # Only a whole number in the file's own name counts: job 7 must not lose its number to a directory called 2027.
+    if not path or not job or re.search(r"(?<![0-9A-Za-z])%s(?![0-9A-Za-z])" % re.escape(job), path.rpartition("/")[2]):
         return path
     stem, dot, extension = path.rpartition(".")
     if not dot or "/" in extension:

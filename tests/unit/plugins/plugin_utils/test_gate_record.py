@@ -255,6 +255,8 @@ def test_a_bad_policy_is_an_error_and_no_pass():
         ("report.json", "42", "report-42.json"),
         ("/tmp/a.b/report", "42", "/tmp/a.b/report-42"),
         ("report-42.json", "42", "report-42.json"),
+        ("/runs/42/report.json", "42", "/runs/42/report-42.json"),
+        ("report-420.json", "42", "report-420-42.json"),
         ("", "42", ""),
     ],
 )
