@@ -22,16 +22,18 @@ MATRIX ?= --slice $(if $(filter crio,$(ENGINE)),,--lines 1.7,2.1,2.4)
 MATRIX_PLAYBOOKS ?= --lines 1.7,2.3 --roots kubespray --declarations default --foreign
 FAULTS ?= --slice $(if $(filter crio,$(ENGINE)),40,12)
 COMBINATIONS ?= 1020
+# Those of tests/integration that are about playbooks more than about the daemon below them.
+PLAYBOOK_TESTS := $(addprefix tests/integration/test_,cores.py gate*.py make_gate.py readme_*.py *rollout*.py collection_build.py cluster_reading.py)
 CLUSTER_SLICE := --slice --lines 1.7,2.1 --combinations 136
 
-.PHONY: help gate test unit cases catalogue differential differential-crio real-daemons matrix matrix-crio faults faults-crio cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
+.PHONY: help gate test unit cases catalogue differential differential-crio real-daemons playbooks matrix matrix-crio faults faults-crio cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
 
 help:
 	@echo 'make gate          audit of the embedded example cluster'
 	@echo 'make gate INVENTORY=hosts.yml [KUBECONFIG=…] [LIMIT=…] [CHECK=1] [ARGS="-K -u ops"]'
 	@echo '                   audit of real nodes; ends non-zero when a host fails'
 	@echo 'make test          every kind of test'
-	@echo 'make unit | cases | catalogue | differential N=300 [ENGINE=crio] | real-daemons | matrix | faults | sanity | lint'
+	@echo 'make unit | cases | catalogue | differential N=300 [ENGINE=crio] | real-daemons | playbooks | matrix | faults | sanity | lint'
 	@echo 'make molecule [SCENARIO=default]      whole hosts with systemd; make molecule-slice is what make test runs of it'
 	@echo 'make cluster-test  the cluster side: a real control plane, real nodes with real pods, and the prediction matrix (make prediction: alone)'
 	@echo 'make walkthrough   the lab of docs/walkthrough.md, into ./gpurt'
@@ -54,9 +56,9 @@ test: $(READY)
 	@tests/system_packages.sh
 	@# Built here once, and not by whichever test asks first: a test's own time-out is not made for a compiler.
 	$(BIN)/python -m tests.testbed.tools fetch all
-	@# Three lanes for two cores: real clusters and whole hosts mostly wait.
-	@tests/run_all.sh 'real-daemons differential' 'lint unit cases catalogue matrix faults sanity' \
-	  'cluster-slice molecule-slice walkthrough page differential-crio matrix-crio faults-crio'
+	@# Three at a time on two cores, since real clusters and whole hosts mostly wait; the longest first.
+	@tests/run_all.sh 3 playbooks real-daemons molecule-slice catalogue unit cluster-slice walkthrough sanity matrix faults lint page \
+	  faults-crio cases matrix-crio differential-crio differential
 
 unit: $(READY)
 	@mkdir -p .cache/coverage
@@ -77,7 +79,10 @@ differential-crio: $(READY)
 	$(BIN)/python -m tests.differential --engine crio --pairs 20
 
 real-daemons: $(READY)
-	$(BIN)/python -m pytest tests/integration
+	$(BIN)/python -m pytest tests/integration $(PLAYBOOK_TESTS:%=--ignore-glob=$(CURDIR)/%)
+
+playbooks: $(READY)
+	$(BIN)/python -m pytest $(sort $(wildcard $(PLAYBOOK_TESTS)))
 
 matrix: $(READY)
 	$(BIN)/python -m tests.matrix$(if $(filter crio,$(ENGINE)),.crio) $(MATRIX)
