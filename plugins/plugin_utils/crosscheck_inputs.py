@@ -18,6 +18,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_objects import ClusterObjects
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_reader import read_cluster
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.large_data import collector_paused
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.manifests import read_kubectl, read_manifests
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import once
 
@@ -79,6 +80,7 @@ def auth_of(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     return {name: params[name] for name in AUTH_OPTIONS if params.get(name) is not None}
 
 
+@collector_paused()
 def gather(params: t.Mapping[str, t.Any]) -> Inputs:
     """Classes, nodes and workloads by the options of runtimeclass_crosscheck.
 
@@ -108,6 +110,7 @@ def gather(params: t.Mapping[str, t.Any]) -> Inputs:
     return Inputs(found["classes"], found["nodes"], found["workloads"], manifests.repeated, found["events"] if failing else None)
 
 
+@collector_paused()
 def judge(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The whole module: gather, place the one host where one is asked for, cross-check.
 

@@ -14,8 +14,8 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors impor
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_objects import ClusterObjects
 
 _SUFFIXES = (".yml", ".yaml", ".json")
-# The list of 5,000 Nodes with all their images is some 100 MB; a file beyond this is a mistake.
-_MAX_BYTES = 512 * 1024 * 1024
+# 150,000 pods, as many as a cluster may have, are some 1.3 GB as kubectl writes them; a file beyond this is a mistake.
+_MAX_BYTES = 4 * 1024 * 1024 * 1024
 _MAX_FILES = 20000
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
@@ -94,11 +94,10 @@ def _unrendered(path: str, what: str, command: str) -> str:
 
 
 def _read_file(path: str, objects: ClusterObjects) -> None:
-    text = _text(path)
     if path.endswith(".json"):
-        objects.add(_json(text, path), path)
+        objects.add(_json(_text(path), path), path)
         return
-    for number, line, document in _documents(text, path):
+    for number, line, document in _documents(_text(path), path):
         if document is not None:
             objects.add(document, f"{path}, document {number} (line {line})")
 

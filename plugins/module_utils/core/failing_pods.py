@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import entries, part, yaml_kind
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import MAPPING, entries, part, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.resources import OVER
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime_class import workload_name
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
@@ -73,7 +73,7 @@ def read_failures(events: t.Any, workloads: t.Iterable[t.Mapping[str, t.Any]], c
     found: dict[tuple[str, str, str], Failure] = {}
     for index, event in enumerate(events):
         where = f"events[{index}]"
-        if not isinstance(event, t.Mapping):
+        if not isinstance(event, MAPPING):
             raise RuntimeGateError(f"{where} is {yaml_kind(event)}, not an Event")
         failure = _failure(event, pods, classes, where)
         if failure:

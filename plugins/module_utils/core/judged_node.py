@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import entries, part, shown, yaml_kind
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import MAPPING, entries, part, shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import (
     Taint,
     parse_selector,
@@ -74,7 +74,7 @@ class JudgedNode(t.NamedTuple):
 def read_node(raw: t.Any, index: int) -> JudgedNode:
     """One entry of the list of nodes. Raises RuntimeGateError naming the entry and what is wrong with it."""
     where = f"nodes[{index}]"
-    if not isinstance(raw, t.Mapping):
+    if not isinstance(raw, MAPPING):
         raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a mapping with name, labels, taints and runtime")
     if "metadata" in raw or "kind" in raw:
         return _node_object(raw, where)
@@ -104,7 +104,7 @@ def read_runtime(raw: t.Any, node: str) -> Runtime:
     Raises RuntimeGateError for anything else."""
     if not raw:
         return Runtime(why_unknown="its runtime was not read")
-    if not isinstance(raw, t.Mapping) or "handlers" not in raw:
+    if not isinstance(raw, MAPPING) or "handlers" not in raw:
         raise RuntimeGateError(
             f"node {node}: runtime is neither the facts of containerd_runtime_facts or crio_runtime_facts nor a mapping with handlers;"
             " pass ansible_facts['containerd_runtime'] or ansible_facts['crio_runtime'] of that host"
@@ -167,7 +167,7 @@ def _why_unasked(runtime: Runtime) -> str:
 
 def _handlers(raw: t.Any, node: str) -> dict[str, t.Mapping[str, t.Any]]:
     """Names to details. CRI's nameless entry (the default) is no handler."""
-    if isinstance(raw, t.Mapping):
+    if isinstance(raw, MAPPING):
         return {name: part(raw, name, where=f"node {node}: runtime.handlers") for name in raw if name}
     if isinstance(raw, (list, tuple)) and all(isinstance(name, str) for name in raw):
         return {name: {} for name in raw if name}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import part, shown, yaml_kind
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import MAPPING, part, shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import Policy
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.resources import OVER
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.scheduling import (
@@ -62,7 +62,7 @@ def read_references(workloads: t.Iterable[t.Any] | None) -> References | None:
         raise RuntimeGateError(f"workloads is {yaml_kind(workloads)}, not a list")
     found = References({}, {}, {})
     for index, workload in enumerate(workloads):
-        if not isinstance(workload, t.Mapping):
+        if not isinstance(workload, MAPPING):
             raise RuntimeGateError(f"workloads[{index}] is {yaml_kind(workload)}, not a Kubernetes object")
         _count(workload, f"workloads[{index}]", found)
     return found
@@ -79,10 +79,10 @@ def unfolded(workloads: t.Any) -> t.Any:
         return workloads
     found: list[t.Any] = []
     for workload in workloads:
-        kind = str(workload.get("kind") or "") if isinstance(workload, t.Mapping) else ""
+        kind = str(workload.get("kind") or "") if isinstance(workload, MAPPING) else ""
         if kind.endswith("List") and isinstance(workload.get("items"), (list, tuple)):
             typed = {} if kind == "List" else {"kind": kind[: -len("List")]}
-            found += unfolded([{**typed, **item} if isinstance(item, t.Mapping) else item for item in workload["items"]])
+            found += unfolded([{**typed, **item} if isinstance(item, MAPPING) else item for item in workload["items"]])
         elif kind and kind not in WORKLOAD_KINDS:
             found += custom_templates(workload) or [workload]
         else:
@@ -96,7 +96,7 @@ def custom_templates(thing: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
     open_parts: list[t.Any] = [thing]
     while open_parts:
         inner = open_parts.pop()
-        if isinstance(inner, t.Mapping):
+        if isinstance(inner, MAPPING):
             if isinstance(inner.get("runtimeClassName"), str) and inner["runtimeClassName"]:
                 found.append({"kind": thing.get("kind"), "metadata": thing.get("metadata"), "spec": {"template": {"spec": inner}}})
             open_parts += reversed(list(inner.values()))
@@ -166,7 +166,7 @@ def _read_class(raw: t.Any, where: str, policy: Policy, references: References |
     name, handler, scheduling = _fields(raw, where)
     where = f"RuntimeClass {name}"
     check_handler(handler, where)
-    if scheduling is not None and not isinstance(scheduling, t.Mapping):
+    if scheduling is not None and not isinstance(scheduling, MAPPING):
         raise RuntimeGateError(f"{where}: scheduling is not a mapping with nodeSelector and tolerations")
     scheduling = scheduling or {}
     selector = parse_selector(scheduling.get("nodeSelector"), f"{where}: scheduling.nodeSelector")
@@ -184,7 +184,7 @@ def _read_class(raw: t.Any, where: str, policy: Policy, references: References |
 
 def _fields(raw: t.Any, where: str) -> tuple[str, t.Any, t.Any]:
     """Name, handler and scheduling of an API object of any version, or of the short form."""
-    if not isinstance(raw, t.Mapping):
+    if not isinstance(raw, MAPPING):
         raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a RuntimeClass")
     if raw.get("kind", "RuntimeClass") != "RuntimeClass":
         raise RuntimeGateError(f"{where} is of kind {shown(raw['kind'])}, not RuntimeClass")

@@ -18,7 +18,7 @@ import functools
 import re
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import shown, yaml_kind
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import MAPPING, shown, yaml_kind
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.suggest import did_you_mean
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 
@@ -109,7 +109,7 @@ def parse_selector(raw: t.Any, where: str) -> dict[str, str]:
     """A nodeSelector or the labels of a node: a map of label keys to strings. Raises RuntimeGateError."""
     if raw is None:
         return {}
-    if not isinstance(raw, t.Mapping):
+    if not isinstance(raw, MAPPING):
         raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a mapping of label keys to values; write it as KEY: \"VALUE\"")
     for odd in ("matchLabels", "matchExpressions", "nodeSelectorTerms"):
         if odd in raw:
@@ -163,7 +163,7 @@ def int64(text: str) -> bool:
 
 
 def _toleration(raw: t.Any, where: str) -> Toleration:
-    if not isinstance(raw, t.Mapping):
+    if not isinstance(raw, MAPPING):
         raise RuntimeGateError(f"{where} is {yaml_kind(raw)}, not a toleration; write it as {{key: KEY, operator: Exists}}")
     known = ("key", "operator", "value", "effect", "tolerationSeconds")
     for name in raw:
@@ -196,7 +196,7 @@ def _taint(raw: t.Any, where: str) -> Taint:
             raise RuntimeGateError(f"{where} is {shown(raw)}, not a taint; write it as KEY=VALUE:EFFECT")
         key, _equals, value = head.partition("=")
         raw = {"key": key, "value": value, "effect": effect}
-    if not isinstance(raw, t.Mapping) or not raw.get("key"):
+    if not isinstance(raw, MAPPING) or not raw.get("key"):
         raise RuntimeGateError(f"{where} is not a taint; write it as {{key: KEY, value: VALUE, effect: NoSchedule}}")
     key, value = _label_key(raw["key"], where), raw.get("value")
     return Taint(key, "" if value is None else _label_value(value, key, where), _effect(raw.get("effect"), where, EFFECTS))

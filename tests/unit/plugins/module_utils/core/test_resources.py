@@ -112,6 +112,31 @@ def test_a_pod_that_is_resized_counts_with_the_most_of_it() -> None:
     assert texts(pod_requests({"spec": spec, "status": status}, "pod p")) == {"cpu": "500m"}, "a status without resources says nothing"
 
 
+def test_an_answer_is_not_changed_by_who_got_it_before() -> None:
+    pod = {"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "250m"}}}]}}
+    pod_requests(pod, "pod x").clear()
+    assert texts(pod_requests(pod, "pod x")) == {"cpu": "250m"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spec": {"resources": {"requests": {"cpu": "7"}}}},
+        {"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "7"}}}]}},
+        {"spec": {"initContainers": [{"name": "b", "resources": {"requests": {"cpu": "7"}}}]}},
+        {"spec": {"initContainers": [{"name": "b", "restartPolicy": "Always", "resources": {"requests": {"cpu": "6"}}}]}},
+        {"status": {"containerStatuses": [{"name": "a", "resources": {"requests": {"cpu": "7"}}}]}},
+        {"status": {"containerStatuses": [{"name": "a", "resources": {}, "allocatedResources": {"cpu": "7"}}]}},
+    ],
+    ids=["pod", "container", "init", "sidecar", "resized", "promised"],
+)
+def test_pods_that_differ_in_what_they_ask_are_told_apart(change: dict[str, t.Any]) -> None:
+    plain = {"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]}}
+    assert texts(pod_requests(plain, "pod x")) == {"cpu": "1"}
+    asks = {**plain, **change, "spec": {**plain["spec"], **change.get("spec", {})}}
+    assert texts(pod_requests(asks, "pod x")) == {"cpu": "7"}
+
+
 def test_what_the_scheduler_counts() -> None:
     raw = {
         "cpu": "0.1m",
