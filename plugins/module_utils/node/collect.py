@@ -9,7 +9,6 @@ returned. Runs on nodes: the standard library of Python 3.8 only.
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
 import os
 import platform
@@ -20,12 +19,10 @@ import time
 import traceback
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.release_lines import rules_for
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import (
     binaries,
     commands,
     cri,
-    crio,
     discovery,
     grpc_unary,
     kubelet,
@@ -33,6 +30,9 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import 
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.files import Files, decode, decode_configuration
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets import Masker, Withheld
+
+if t.TYPE_CHECKING:
+    from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import crio
 
 #: The version of the collection (the same as in galaxy.yml; a test compares them).
 COLLECTOR = "kubenode.runtime_gate 0.1.0"
@@ -214,7 +214,7 @@ class _Collector:
             return
         started = process.started()
         if runtime.engine == "crio":
-            self._environment = crio.variables(process.environment())
+            self._environment = discovery.half_of_crio().variables(process.environment())
             self._node["environment"] = {name: self._masker.text(value) for name, value in self._environment.items()}
         self._denied = self._denied or process.exe is None
         self._node.update(
@@ -258,6 +258,7 @@ class _Collector:
 
     def _describe_next_start(self, unit: t.Dict[str, t.Any]) -> None:
         """Command line and environment that a restart would give CRI-O; of one that does not run they are all that there is."""
+        crio = discovery.half_of_crio()
         runtime = self._runtime
         texts = {path: _text_of(path) for path in unit.get("environment_files") or ()}
         coming = crio.next_start(unit, texts)
@@ -352,7 +353,7 @@ class _Collector:
         process = runtime.process if runtime else None
         self._files = Files(process.root if process else "")
         if runtime and runtime.engine == "crio":
-            crio.gather(self._files, runtime.config_path, runtime.config_dir)
+            discovery.half_of_crio().gather(self._files, runtime.config_path, runtime.config_dir)
             return
         roots = [runtime.config_path] if runtime else [discovery.DEFAULT_CONFIG[self._engine]]
         roots += [self._node["next_config_path"]] if "next_config_path" in self._node else []
@@ -396,10 +397,11 @@ class _Collector:
         runtime = self._runtime
         if not runtime or runtime.engine != "crio" or not runtime.process or self._node.get("cri_state") != "served":
             return
+        crio = discovery.half_of_crio()
         path = runtime.process.root + runtime.socket
         try:
             self._status_config = crio.ask_config(path, self._timeout)
-        except (OSError, http.client.HTTPException) as error:
+        except crio.NOT_TOLD as error:
             self.problem("CRI-O does not tell its configuration: %s" % error)
         started = runtime.process.started()
         told = crio.Reloads("unknown", None, False)
@@ -416,11 +418,13 @@ class _Collector:
 
     def _reload_in_doubt(self, told: crio.Reloads) -> bool:
         """A reload makes CRI-O's answer wrong, so the probe is worth a line in its log; else only where nothing names handlers."""
-        rules = rules_for(self._node.get("version"))
+        crio = discovery.half_of_crio()
+        rules = crio.rules_for(self._node.get("version"))
         named = self._status_config is not None or bool((self._info or {}).get("runtimeHandlers"))
         return not named or (told.evidence != "excluded" and (rules is None or rules.reloads_runtimes))
 
     def _ask_probe(self, path: str) -> None:
+        crio = discovery.half_of_crio()
         try:
             self._probe = crio.probe(path, self._node.get("cri_api"), self._timeout)
         except (grpc_unary.GrpcStatus, grpc_unary.NoAnswer) as error:
@@ -506,6 +510,7 @@ class _Collector:
         )
 
     def _find_binaries_of_crio(self, texts: t.List[str], process: t.Optional[processes.Process], root: str) -> None:
+        crio = discovery.half_of_crio()
         coming = self._node.get("next_environment") or {}
         argv = list(process.argv if process else []) + str(self._node.get("next_cmdline") or "").split()
         names = crio.wanted(texts, dict(self._environment, **coming), argv)

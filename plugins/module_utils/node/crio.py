@@ -19,6 +19,7 @@ import time
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.command_line import CONFIG_DIR, VARIABLES
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.release_lines import rules_for
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import cri, grpc_unary
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.commands import CommandFailed, run
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.files import Files
@@ -176,6 +177,10 @@ def _is_executable(path: str) -> bool:
 # ---- its answers
 
 
+#: What ask_config raises.
+NOT_TOLD = (OSError, http.client.HTTPException)
+
+
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: str, timeout: float) -> None:
         super().__init__("crio", timeout=timeout)
@@ -190,7 +195,7 @@ class _UnixConnection(http.client.HTTPConnection):
 def ask_config(path: str, timeout: float) -> bytes:
     """``crio status config``: ``/config`` on CRI-O's own socket, on every release line.
 
-    :raises OSError, http.client.HTTPException: it does not answer, or with something else.
+    :raises NOT_TOLD: it does not answer, or with something else.
     """
     connection = _UnixConnection(path, timeout)
     try:
@@ -280,6 +285,7 @@ def _seconds(text: str) -> t.Optional[float]:
 __all__ = (
     "CONFIG_DIR",
     "CommandFailed",
+    "NOT_TOLD",
     "NO_SUCH_HANDLER",
     "Reloads",
     "ask_config",
@@ -292,6 +298,7 @@ __all__ = (
     "probe",
     "read_journal",
     "reloads",
+    "rules_for",
     "variables",
     "wanted",
 )

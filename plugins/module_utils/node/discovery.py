@@ -16,7 +16,7 @@ import socket
 import struct
 import typing as t
 
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import commands, crio
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import commands
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.kubelet import Kubelet, socket_path
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.processes import Process, option
 
@@ -84,6 +84,14 @@ class Choice(t.NamedTuple):
     reason: t.Optional[str]
 
 
+def half_of_crio() -> t.Any:
+    """The module crio, imported where it is first needed: a node without CRI-O is spared it. Whatever a module imports is compiled anew
+    on every node in every run, since nothing may be kept there."""
+    from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import crio
+
+    return crio
+
+
 def runtimes(processes: t.Iterable[Process], root: str = "") -> t.List[Runtime]:
     """The runtimes that run on the node."""
     found = []
@@ -104,6 +112,7 @@ def _described(engine: str, process: Process, root: str) -> Runtime:
 
 def _crio(process: Process, root: str) -> Runtime:
     """CRI-O takes each of its options from its environment too."""
+    crio = half_of_crio()
     environment = crio.variables(process.environment())
     config = _config_path("crio", process, environment.get("CONTAINER_CONFIG"))
     config_dir = crio.directory(process.argv, environment)
@@ -257,7 +266,7 @@ def installed(engine: str, named: t.Optional[str], endpoint: t.Optional[str]) ->
         if engine == "containerd" and mark in path and (os.path.exists(file) or os.path.exists(program)):
             exe, config = named or (program if os.access(program, os.X_OK) else exe), file
             break
-    return Runtime(engine, None, exe, config, path, crio.CONFIG_DIR if engine == "crio" else "") if exe else None
+    return Runtime(engine, None, exe, config, path, half_of_crio().CONFIG_DIR if engine == "crio" else "") if exe else None
 
 
 # Where a distribution keeps the containerd that belongs to a socket: part of the socket, program, configuration.

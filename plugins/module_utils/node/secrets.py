@@ -26,6 +26,20 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.toml_spans i
     scan_document,
 )
 
+
+class _Late:
+    """A pattern that is compiled when it is first used. Most nodes need a few of them, and to compile them all took longer than to mask
+    what such a node has."""
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self._pattern, self._flags = pattern, flags
+
+    def __getattr__(self, name: str) -> t.Any:
+        compiled = re.compile(self._pattern, self._flags)
+        self.__dict__.update((method, getattr(compiled, method)) for method in ("findall", "finditer", "fullmatch", "match", "search", "split", "sub"))
+        return getattr(compiled, name)
+
+
 PLACEHOLDER = re.compile(r"__RUNTIME_GATE_MASKED_([0-9]+)__")
 Span = t.Tuple[int, int]
 _Known = t.Dict[str, bool]
@@ -41,7 +55,7 @@ _SECRET_WORD = re.compile(r"(?:^|[^a-z0-9])(?:pass|pw|creds?|pat|psk|sas|sig|jwt
 _KEY_NAME = re.compile(r"(?:^|[^a-z0-9]|[a-z0-9](?=K))keys?$", re.IGNORECASE)
 _PATH_NAME = re.compile(r"(?:files?|dirs?|paths?)$", re.IGNORECASE)
 # A value of `tls_key` that is the path of a file: base64 may begin with a slash, too.
-_KEY_FILE = re.compile(
+_KEY_FILE = _Late(
     r"/(?:[\w.@-]+/)*[\w.@-]+\.(?:pem|key|crt)\Z|/(?:etc|var|run|usr|opt|srv|home|root|mnt)/[\w.@/-]+\Z"
 )
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
@@ -52,7 +66,7 @@ _FOREIGN_NAME = re.compile(r"[./:]")
 _PLAIN_VALUES = frozenset(("", "true", "false", "null", "none"))
 
 # Content. The named group is what is masked. Repetitions that a failing match would try again from each place are bounded.
-_CONTENT = re.compile(
+_CONTENT = _Late(
     # user information of a URL, up to the last @ of the word (a password may hold one)
     r"""://(?P<url>[^\s"'`]{1,2000})@"""
     # a proxy without scheme, user:password@host, but not an image digest name:tag@sha256:...
@@ -90,59 +104,62 @@ _SHAPES = (
 )
 # What _CONTENT needs to match at all; most strings have none of it.
 _CONTENT_HINT = re.compile(
-    r"@|%40|-----BEGIN|LS0tLS1CRUdJTi|(?i:bearer|basic|negotiate)\s|(?i:pass|pw|secret|token|cred|key|auth|sig|login|code|access|\bx-)"
+    r"@|%40|-----BEGIN|LS0tLS1CRUdJTi|(?i:bearer|basic|negotiate)\s|(?i:pass|pw|secret|token|cred|key\b|api-?key|auth|sig|login|code|access|\bx-)"
     r"|-u|--user|\s-t|\b[a-z0-9]{6}\.[a-z0-9]{16}\b|" + _SHAPES
 )
 _KEY_HINT = re.compile(r"@|%40|-----BEGIN|LS0tLS1CRUdJTi|" + _SHAPES)
-_MASKED_USER = re.compile(PLACEHOLDER.pattern + "@")
-_USER_MARK = re.compile(r"@(?!sha[0-9]+:)")
+# Names and paths. What _CONTENT has beside the shapes needs another character: a blank, a quote, or one of @ % = : ? & $ {
+_PLAIN = re.compile(r"[A-Za-z0-9_./-]*\Z")
+_PLAIN_SHAPES = re.compile(r"-----BEGIN|LS0tLS1CRUdJTi|\b[a-z0-9]{6}\.[a-z0-9]{16}\b|" + _SHAPES)
+_MASKED_USER = _Late(PLACEHOLDER.pattern + "@")
+_USER_MARK = _Late(r"@(?!sha[0-9]+:)")
 
 # Comments and unscannable texts: a word is enough.
-_DOUBTFUL = re.compile(
+_DOUBTFUL = _Late(
     r"passw|passphrase|passcode|pwd|secret|token|credential|auth(?!or(?!i[sz]))|api.?key|access.?key|private.?key"
     r"|bearer|cookie|header|docker.?config|connection.?string|\b(?:creds?|sas|sig|jwt|psk|pat|login|kennwort)\b"
     r"|(?:\bpass|(?<!by)(?<!com)pass(?![a-z])|pw(?![a-z0-9]))|keys?[\"']?\s*=|-----BEGIN|LS0tLS1CRUdJTi",
     re.IGNORECASE,
 )
 # Of comments: a key with its value, a value that holds nothing, a value that may go on in the next line.
-_ASSIGNED = re.compile(r"([\w\"'. -]+=)\s*(.*)")
-_HARMLESS_VALUE = re.compile(r"""(?:true|false|["']{2}|["'](?P<path>/[^"']*)["']|\[\s*\]|\{\s*\})?\s*\#*\s*\Z""")
-_OPENS = re.compile(r"""\"\"\"|'''|[\[{]\s*\Z|[\[{,]\s*(?:\#.*)?\Z|-----BEGIN|LS0tLS1CRUdJTi""")
+_ASSIGNED = _Late(r"([\w\"'. -]+=)\s*(.*)")
+_HARMLESS_VALUE = _Late(r"""(?:true|false|["']{2}|["'](?P<path>/[^"']*)["']|\[\s*\]|\{\s*\})?\s*\#*\s*\Z""")
+_OPENS = _Late(r"""\"\"\"|'''|[\[{]\s*\Z|[\[{,]\s*(?:\#.*)?\Z|-----BEGIN|LS0tLS1CRUdJTi""")
 #: An escape can spell any word.
-_ESCAPE = re.compile(r"\\[uUx][0-9A-Fa-f]")
+_ESCAPE = _Late(r"\\[uUx][0-9A-Fa-f]")
 #: User information whose @ is missing, since the text was cut off there: what follows the colon is no port.
-_CUT_OFF_USER = re.compile(r"""://[^\s/@"'`\[]*:(?![0-9]{0,5}(?:[^\w]|\Z))""")
-_CUT_OFF_HEADER = re.compile(r"""\s*\[{1,2}[\w."'-]*\Z""")
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]|\r(?!\n)")
-_TEMPLATE_ACTION = re.compile(r"\{\{[^{}]*\}\}")
-_TEMPLATE_COMMENT = re.compile(r"\{\{-?\s*/\*([\s\S]*?)(?:\*/|\Z)")
+_CUT_OFF_USER = _Late(r"""://[^\s/@"'`\[]*:(?![0-9]{0,5}(?:[^\w]|\Z))""")
+_CUT_OFF_HEADER = _Late(r"""\s*\[{1,2}[\w."'-]*\Z""")
+_UNPRINTABLE = _Late(r"[\x00-\x08\x0b\x0c\x0e-\x1f]|\r(?!\n)")
+_TEMPLATE_ACTION = _Late(r"\{\{[^{}]*\}\}")
+_TEMPLATE_COMMENT = _Late(r"\{\{-?\s*/\*([\s\S]*?)(?:\*/|\Z)")
 # Words of prose and version numbers, no word of an account.
-_PROSE = re.compile(
+_PROSE = _Late(
     r"(?:(?!(?:robots?|accounts?|admins?|users?|keys?|pins?)\b)[A-Z]?[a-z]+|v?[0-9][0-9.]{0,7}|[\s.,:;()'/-])*\Z", re.IGNORECASE
 )
-_CREDENTIAL_OPTION = re.compile(r"""["'](?:-u|-t|-p|--user|--username|--creds?)["']\s*,""")
+_CREDENTIAL_OPTION = _Late(r"""["'](?:-u|-t|-p|--user|--username|--creds?)["']\s*,""")
 #: A line of a file of variables, in which any name may be that of a secret.
-_VARIABLE_LINE = re.compile(r"^\s*(?:export\s+)?[A-Z][A-Z0-9_]*=", re.MULTILINE)
-_CONFIGURATION_LINE = re.compile(
+_VARIABLE_LINE = _Late(r"^\s*(?:export\s+)?[A-Z][A-Z0-9_]*=", re.MULTILINE)
+_CONFIGURATION_LINE = _Late(
     r"""\s*(?:\#.*|\[[^\n]*|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[\w-]+|"[^"\n]*"|'[^'\n]*'))*\s*=.*"""
     r"""|[\]\[}{,"'].*|)$"""
 )
-_STRUCTURE = re.compile(r"^\s*(?:\[|[\w\"'.-]+\s*=)|\{\{", re.MULTILINE)
+_STRUCTURE = _Late(r"^\s*(?:\[|[\w\"'.-]+\s*=)|\{\{", re.MULTILINE)
 
 _OPTION = re.compile(r"-{1,2}([A-Za-z][\w.-]*)(?:=([\s\S]*))?\Z")
 #: What stands behind an option whose value is secret and is the next option all the same.
-_NEXT_OPTION = re.compile(r"--[a-z]+(?:[-_.][a-z0-9]+)*(?:=|\Z)")
+_NEXT_OPTION = _Late(r"--[a-z]+(?:[-_.][a-z0-9]+)*(?:=|\Z)")
 _USER_OPTIONS = frozenset(("u", "user", "username", "cred", "creds"))
-_USER_AND_PASSWORD = re.compile(r"(?!\d+:\d+\Z)[^\s:/]+:(?!//).")
-_K3S = re.compile(r"(?:\S*/)?(?:k3s|rke2)(?:-agent|-server)?\Z")
-_ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]*)=([\s\S]*)\Z")
-_WORD = re.compile(r"""(?:[^\s"']|"[^"]*"?|'[^']*'?)+""")
-_PLAIN_WORD = re.compile(r"""[^\s"'=\[\]{},]+""")
+_USER_AND_PASSWORD = _Late(r"(?!\d+:\d+\Z)[^\s:/]+:(?!//).")
+_K3S = _Late(r"(?:\S*/)?(?:k3s|rke2)(?:-agent|-server)?\Z")
+_ASSIGNMENT = _Late(r"([A-Za-z_][\w.-]*)=([\s\S]*)\Z")
+_WORD = _Late(r"""(?:[^\s"']|"[^"]*"?|'[^']*'?)+""")
+_PLAIN_WORD = _Late(r"""[^\s"'=\[\]{},]+""")
 #: Shorter values are too common to be looked for in messages.
 _SHORTEST = 4
-_QUOTED = re.compile(r"""\\?"(?:[^"\\]|\\.)*"|'[^'\n]*'|`[^`\n]*`""")
-_PARSE_ERROR = re.compile(r"toml|token|expect|pars|unmarshal|decod|syntax|invalid|charact", re.IGNORECASE)
-_SAFE_QUOTED = re.compile(r"[\"'`\\](?:/[\w./-]*|io\.containerd[\w./-]*|[=\[\]{}.,#]|\\[nrt]|[0-9.]*)[\"'`\\]*\Z")
+_QUOTED = _Late(r"""\\?"(?:[^"\\]|\\.)*"|'[^'\n]*'|`[^`\n]*`""")
+_PARSE_ERROR = _Late(r"toml|token|expect|pars|unmarshal|decod|syntax|invalid|charact", re.IGNORECASE)
+_SAFE_QUOTED = _Late(r"[\"'`\\](?:/[\w./-]*|io\.containerd[\w./-]*|[=\[\]{}.,#]|\\[nrt]|[0-9.]*)[\"'`\\]*\Z")
 
 
 class Withheld(Exception):
@@ -197,7 +214,7 @@ def _is_below_secret(names: t.Tuple[str, ...]) -> bool:
 
 def content_spans(text: str) -> t.List[Span]:
     """Where the text holds a secret by its content; placeholders are none."""
-    if not _CONTENT_HINT.search(text):
+    if not _CONTENT_HINT.search(text) or (_PLAIN.match(text) and not _PLAIN_SHAPES.search(text)):
         return []
     spans = []
     for match in _CONTENT.finditer(text):

@@ -143,7 +143,7 @@ def test_what_cannot_be_asked_is_said(node: Node) -> None:
 
 @pytest.mark.parametrize(("body", "words"), [(b"\xff\xfe", "UTF-16"), (("password = %s" % SECRET).encode(), "no readable TOML")])
 def test_a_configuration_that_is_withheld(node: Node, monkeypatch: pytest.MonkeyPatch, body: bytes, words: str) -> None:
-    monkeypatch.setattr(collect.crio, "ask_config", lambda _path, _timeout: body)
+    monkeypatch.setattr(crio, "ask_config", lambda _path, _timeout: body)
     capture = _collected(node, _REFUSES)
     assert capture["status_config"] is None and words in capture["node"]["withheld"][collect.STATUS_CONFIG]
 
