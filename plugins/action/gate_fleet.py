@@ -19,7 +19,6 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.pools i
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.publication import parse_taint
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_cluster, gate_record, report_output
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.kubectl_call import KubectlAction
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.report_output import REPORT_OPTIONS
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import run_store
@@ -27,13 +26,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store im
 ARGUMENTS = {
     "source": {"type": "str", "choices": ["api", "pools"], "required": True},
     "pools": {"type": "list", "elements": "raw", "default": []},
-    "manifests": {"type": "list", "elements": "path", "default": []},
-    "kubectl_host": {"type": "str", "default": ""},
-    "kubectl": {"type": "str", "default": "kubectl"},
-    "cluster": CLUSTER_OPTION,
-    "policy": {"type": "dict", "default": {}},
-    "read_workloads": {"type": "bool", "default": False},
-    "failing_pods": {"type": "bool", "default": False},
+    **gate_cluster.OPTIONS,
     "startup_taint": {"type": "str", "default": ""},
     **REPORT_OPTIONS,
 }

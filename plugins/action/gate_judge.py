@@ -16,8 +16,7 @@ import typing as t
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import ignoring
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.publication import parse_taint, publication_of
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_cluster, gate_record
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import gate_cluster, gate_record, known_variables
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.gate_round import GateRound
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.kubectl_call import KubectlAction
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.report_output import REPORT_OPTIONS
@@ -25,16 +24,10 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store im
 
 ARGUMENTS = {
     "runtime": {"type": "dict", "required": True},
-    "manifests": {"type": "list", "elements": "path", "default": []},
-    "kubectl_host": {"type": "str", "default": ""},
-    "kubectl": {"type": "str", "default": "kubectl"},
-    "cluster": CLUSTER_OPTION,
+    **gate_cluster.OPTIONS,
     "node_name": {"type": "str", "default": ""},
     "node_labels": {"type": "dict", "default": {}},
     "node_taints": {"type": "list", "elements": "raw", "default": []},
-    "policy": {"type": "dict", "default": {}},
-    "read_workloads": {"type": "bool", "default": False},
-    "failing_pods": {"type": "bool", "default": False},
     "pending": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
     "pending_handlers": {"type": "list", "elements": "str", "default": []},
     **REPORT_OPTIONS,
@@ -79,13 +72,15 @@ class ActionModule(KubectlAction):
             batch=this_round.batch_id,
             cluster_key=key,
             report={name: arguments[name] for name in REPORT_OPTIONS},
+            warnings=[*(result.get("warnings") or []), *known_variables.warnings(task_vars, store)],
         )
         if this_round.is_complete() and this_round.may_close():
             try:
                 whole = gate_cluster.remembered(store, key) if cluster else None
                 result["ansible_stats"] = this_round.close(whole, arguments, self._task.check_mode)
             except RuntimeGateError as error:
-                result.update(failed=True, msg=str(error))
+                # What is done on the host's Node comes first; gate_verdict fails the host then.
+                result["report_error"] = str(error)
         return result
 
 

@@ -41,10 +41,14 @@ class ActionModule(ActionBase):
         else:
             result.update(failed=True, msg=judged.get("message") or judged.get("msg") or "this host was not judged")
             result["msg"] += " " + arguments["cordon"] if arguments["cordon"] else ""
+        problem = judged.get("report_error") or ""
         try:
             self._close_unfinished(judged, task_vars or {}, result)
         except RuntimeGateError as error:
-            result.update(failed=True, msg=str(error))
+            problem = str(error)
+        if problem:
+            told = "%s | " % result["msg"] if result.get("failed") else "This host passes, and is only the one that closed the run: "
+            result.update(failed=True, msg=told + problem)
         return result
 
     def _close_unfinished(self, judged: t.Mapping[str, t.Any], task_vars: t.Dict[str, t.Any], result: t.Dict[str, t.Any]) -> None:

@@ -179,6 +179,10 @@ cluster_key:
   description: Under which name the cluster's data is kept for this run.
   returned: always
   type: str
+report_error:
+  description: Why the report could not be written. The host that closed the round fails with it, after everything else.
+  returned: when the host closed the round and the report could not be written
+  type: str
 report:
   description: The options O(report_path) and O(previous_report) as given.
   returned: always

@@ -13,10 +13,21 @@ import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import needs_workloads
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import gather
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION, gather
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import RunStore
 
 Data = t.Dict[str, t.Any]
+
+#: The options by which an action says which cluster it means, what is read of it and by which policy it is judged.
+OPTIONS: t.Dict[str, t.Any] = {
+    "manifests": {"type": "list", "elements": "path", "default": []},
+    "kubectl_host": {"type": "str", "default": ""},
+    "kubectl": {"type": "str", "default": "kubectl"},
+    "cluster": CLUSTER_OPTION,
+    "policy": {"type": "dict", "default": {}},
+    "read_workloads": {"type": "bool", "default": False},
+    "failing_pods": {"type": "bool", "default": False},
+}
 
 #: What kubectl is asked for, by the names that the cross-check has for them.
 _KUBECTL_KINDS = {"runtime_classes": "runtimeclasses.node.k8s.io", "nodes": "nodes"}
@@ -95,4 +106,4 @@ def _read(arguments: t.Mapping[str, t.Any], kubectl: t.Callable[[str], str]) -> 
     return {"classes": found.classes, "nodes": found.nodes, "workloads": found.workloads, "events": found.events}
 
 
-__all__ = ("key_of", "read", "read_whole", "remembered")
+__all__ = ("OPTIONS", "key_of", "read", "read_whole", "remembered")

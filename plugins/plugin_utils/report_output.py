@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import json
 import os
 import shutil
@@ -60,8 +61,7 @@ def keep(report: Data, arguments: t.Mapping[str, t.Any], task_vars: t.Mapping[st
         is put into their names. ``previous_report``: an earlier report, with which this one is compared; empty: none.
     :raises RuntimeGateError: a report cannot be written, or the earlier one not be read.
     """
-    job = next((str(task_vars[name]) for name in ("awx_job_id", "tower_job_id") if task_vars.get(name)), None)
-    paths = [gate_record.report_path_of(path, job) for path in arguments["report_path"] if path]
+    paths = _paths(arguments, task_vars)
     if arguments["previous_report"]:
         report = dict(report, drift=drift(read_report(arguments["previous_report"], gate_record.REPORT_SCHEMA), report))
     for path in paths:
@@ -70,6 +70,34 @@ def keep(report: Data, arguments: t.Mapping[str, t.Any], task_vars: t.Mapping[st
     if "drift" in report:
         summary["changes"] = len(report["drift"]["changes"])
     return {"data": {"runtime_gate": dict(summary, report_path=paths[0] if paths else None)}, "per_host": False, "aggregate": False}
+
+
+def check_paths(arguments: t.Mapping[str, t.Any], task_vars: t.Mapping[str, t.Any]) -> None:
+    """What keep() will need, tried before anything else is done: a file can be made beside each report, and the earlier one is read.
+
+    :raises RuntimeGateError: as keep does.
+    """
+    for path in _paths(arguments, task_vars):
+        path = os.path.abspath(path)
+        try:
+            if os.path.isdir(path):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            descriptor, unfinished = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".")
+            os.close(descriptor)
+            os.unlink(unfinished)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+    if arguments["previous_report"]:
+        read_report(arguments["previous_report"], gate_record.REPORT_SCHEMA)
+
+
+def _paths(arguments: t.Mapping[str, t.Any], task_vars: t.Mapping[str, t.Any]) -> t.List[str]:
+    job = next((str(task_vars[name]) for name in ("awx_job_id", "tower_job_id") if task_vars.get(name)), None)
+    return [gate_record.report_path_of(path, job) for path in arguments["report_path"] if path]
+
+
+def _unwritable(path: str, error: OSError) -> RuntimeGateError:
+    return RuntimeGateError("runtime_gate_report_path: %s cannot be written: %s" % (path, error.strerror))
 
 
 def _write(path: str, text: str) -> None:
@@ -82,7 +110,7 @@ def _write(path: str, text: str) -> None:
         os.chmod(unfinished, 0o644)
         os.replace(unfinished, path)
     except OSError as error:
-        raise RuntimeGateError("runtime_gate_report_path: %s cannot be written: %s" % (path, error.strerror)) from error
+        raise _unwritable(path, error) from error
 
 
-__all__ = ("REPORT_OPTIONS", "about", "keep", "show")
+__all__ = ("REPORT_OPTIONS", "about", "check_paths", "keep", "show")

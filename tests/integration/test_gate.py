@@ -266,6 +266,80 @@ def test_bad_input_is_one_clear_error_and_nothing_passes(variables, words):
     assert not [host for host, counts in run.recap.items() if counts["failed"] == 0 and "report_path" not in str(variables)]
 
 
+@pytest.mark.parametrize(
+    "variables, words",
+    [
+        ({"runtime_gate_report_path": ["/nowhere/report.json"]}, "/nowhere/report.json cannot be written"),
+        ({"runtime_gate_previous_report": "/nowhere/old.json"}, "/nowhere/old.json cannot be read as a report"),
+    ],
+)
+def test_a_report_that_cannot_be_is_told_once_and_before_a_host_is_read(variables, words):
+    run = playbook(AUDIT, *INVENTORY, "-e", json.dumps(variables))
+    (line,) = (line for line in run.text.splitlines() if line.startswith("fatal: "))
+    assert run.status == 2 and words in line and "verdicts" not in line
+    assert "Read what the container runtime has loaded" not in run.text and not table_rows(run.text)
+
+
+def test_a_report_that_cannot_be_written_any_more_is_no_fault_of_the_host_that_closed_the_run(tmp_path):
+    """The directory goes while the hosts are judged."""
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    options = ("-e", f"runtime_gate_report_path={folder}/r.json", "--limit", "debian-1")
+    assert playbook(play(tmp_path), *INVENTORY, *options).status == 0
+    wrapped = tmp_path / "ansible_plugins"
+    wrapped.mkdir()
+    (wrapped / "lose.py").write_text(_LOSE % str(folder))
+    lose = {"ANSIBLE_CALLBACK_PLUGINS": str(wrapped), "ANSIBLE_CALLBACKS_ENABLED": "lose"}
+    run = playbook(play(tmp_path), *INVENTORY, *options, **lose)
+    (line,) = (line for line in run.text.splitlines() if line.startswith("fatal: [debian-1]"))
+    assert run.status == 2 and table_rows(run.text) == ["debian-1"]
+    assert "This host passes, and is only the one that closed the run" in line and "cannot be written" in line and "cluster_key" not in line
+
+
+#: A callback that takes a directory away when the host has been read.
+_LOSE = """
+import shutil
+from ansible.plugins.callback import CallbackBase
+
+
+class CallbackModule(CallbackBase):
+    CALLBACK_VERSION = 2.0
+    CALLBACK_NAME = "lose"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def v2_playbook_on_task_start(self, task, is_conditional):
+        if "Judge the node" in task.get_name():
+            shutil.rmtree(%r)
+"""
+
+
+def test_a_mistyped_variable_is_named_once():
+    run = playbook(AUDIT, *INVENTORY, "--limit", "debian-1,flatcar-1", "-e", "runtime_gate_polcy={}")
+    text = " ".join(run.text.split())
+    assert run.status == 0 and text.count("variable runtime_gate_polcy") == 1 and "did you mean runtime_gate_policy?" in text
+
+
+def test_a_rollout_tests_what_the_gate_needs_before_a_node_is_touched():
+    for variables, words in (
+        ({"runtime_gate_policy": {"clases": []}}, "unknown key 'clases'; did you mean"),
+        ({"runtime_gate_policy": {"classes": ["none"]}}, "RuntimeClass none, which does not exist"),
+        ({"runtime_gate_report_path": "/nowhere/report.json"}, "cannot be written"),
+        ({"runtime_gate_previous_report": "/nowhere/report.json"}, "cannot be read as a report"),
+        ({"runtime_gate_manifests": [], "runtime_gate_cluster": {"kubeconfig": "/nowhere"}}, "no way to the API server"),
+    ):
+        given = {"runtime_gate_handlers": {"crun": {"preset": "crun"}}, **variables}
+        run = playbook("kubenode.runtime_gate.site", *INVENTORY, "--limit", "debian-1", "-e", json.dumps(given))
+        assert run.status == 2 and words in " ".join(run.text.split()), run.text
+        assert "Render, prove, apply" not in run.text and "Refuse to write into recordings" not in run.text
+
+
+def test_a_rollout_says_where_nothing_is_declared():
+    run = playbook("kubenode.runtime_gate.site", *INVENTORY, "--limit", "debian-1", "-e", "runtime_gate_handler={}")
+    text = " ".join(run.text.split())
+    assert run.status == 0 and text.count("Nothing is declared for this host") == 1
+    assert "did you mean runtime_gate_handlers?" in text and table_rows(run.text) == ["debian-1"]
+
+
 def test_a_misspelled_connection_option_does_not_lead_to_another_cluster():
     options = {"runtime_gate_manifests": [], "runtime_gate_cluster": {"kubeconfg": "/nowhere"}}
     run = playbook(AUDIT, *INVENTORY, "-e", json.dumps(options))

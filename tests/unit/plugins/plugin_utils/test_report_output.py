@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.report_output import keep
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.report_output import check_paths, keep
 from tests.unit.plugins.plugin_utils.reports.fleet_report import host, report
 
 
@@ -33,6 +33,31 @@ def test_an_earlier_report_may_be_the_file_that_is_written(tmp_path):
     _keep(tmp_path, "r.json")
     assert _keep(tmp_path, "r.json", previous=path)["changes"] == 0
     assert json.loads((tmp_path / "r.json").read_text())["drift"]["changes"] == []
+
+
+def _check(*paths, previous="", **variables):
+    check_paths({"report_path": [str(path) for path in paths], "previous_report": str(previous)}, variables)
+
+
+def test_where_a_report_goes_is_tried_before_there_is_one(tmp_path):
+    _check(tmp_path / "r.json", tmp_path / "r.html")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "r-7.json").mkdir()
+    _check(tmp_path / "r.json")
+    for paths, variables, words in (
+        ([tmp_path / "none" / "r.json"], {}, "none/r.json cannot be written: No such file"),
+        ([tmp_path], {}, "cannot be written: Is a directory"),
+        ([tmp_path / "r.json"], {"awx_job_id": 7}, "r-7.json cannot be written: Is a directory"),
+    ):
+        with pytest.raises(RuntimeGateError, match="runtime_gate_report_path: .*" + words):
+            _check(*paths, **variables)
+
+
+def test_an_earlier_report_is_read_before_there_is_a_new_one(tmp_path):
+    _keep(tmp_path, "r.json")
+    _check(previous=tmp_path / "r.json")
+    with pytest.raises(RuntimeGateError, match="runtime_gate_previous_report: .* cannot be read as a report"):
+        _check(previous=tmp_path / "missing.json")
 
 
 def test_nothing_is_written_where_the_earlier_report_cannot_be_read(tmp_path):
