@@ -15,7 +15,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.handlers_opt
     HANDLERS_OPTIONS,
     REQUEST_KEY,
 )
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import handlers_flow
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils import handlers_flow, option_names
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.host_variables import plain
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.node_guard import NodeGuard
@@ -24,6 +24,8 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.node_mainten
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import run_store
 
 MODULE = "kubenode.runtime_gate.runtime_handlers"
+#: The role whose variables messages name.
+ROLE = "kubenode.runtime_gate.containerd"
 #: The two that the node half never sees have options of their own.
 ARGUMENTS = dict(
     HANDLERS_OPTIONS,
@@ -41,8 +43,11 @@ class ActionModule(ActionBase):
     _supports_async = False
 
     def run(self, tmp: t.Any = None, task_vars: t.Optional[t.Dict[str, t.Any]] = None) -> t.Dict[str, t.Any]:
-        result = super().run(tmp, task_vars)
-        task_vars = task_vars or {}
+        result = self._changed(super().run(tmp, task_vars), task_vars or {})
+        role = self._task._role
+        return result if role and role.get_name() == ROLE else option_names.of_the_module(result)
+
+    def _changed(self, result: t.Dict[str, t.Any], task_vars: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
         _validation, given = self.validate_argument_spec(argument_spec=ARGUMENTS)
         # Ansible's own kinds of text can be compared and sent, but not written as YAML or TOML.
         options = plain(given)

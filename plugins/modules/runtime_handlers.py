@@ -111,9 +111,10 @@ options:
     description: The service to restart. Without it, the one that the running daemon belongs to.
     type: str
   restart_command:
-    description: The command that restarts the runtime, where no service manager does. One that reloads is refused.
-    type: list
-    elements: str
+    description:
+      - The command that restarts the runtime, where no service manager does, as a list of words. One that reloads is refused.
+      - A string is split into words as a shell does it. No shell runs it, so that what only a shell understands is refused.
+    type: raw
   ready_timeout:
     description: Seconds in which the restarted daemon must have everything, before the old configuration comes back.
     type: float
@@ -226,7 +227,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 restarted:
-  description: The runtime was restarted.
+  description: The runtime was restarted, by a service manager or command that said so. A restart that failed is none.
   returned: success, or failure after the change began
   type: bool
   sample: true
@@ -284,6 +285,11 @@ loaded_diff:
   type: list
   elements: str
   sample: ["handler nvidia: added (runtime_type io.containerd.runc.v2)"]
+loaded_change:
+  description: The same in one line, for a person who looks at many hosts; empty where what is loaded does not change.
+  returned: success, or failure after the change began
+  type: str
+  sample: "handlers added: nvidia, runsc; default handler: runc -> nvidia"
 notes:
   description: What is worth knowing and stopped nothing, such as conflicts with another tool's file.
   returned: success, or when refused

@@ -70,11 +70,11 @@ class _Flow:
     def __init__(self, call: Call, options: t.Mapping[str, t.Any], check: bool, alone: bool, guard: t.Optional[Guard]) -> None:
         self._call = call
         self._guard = guard
-        self._options = options
+        self._options = dict(options, restart_command=restart_words(options.get("restart_command")))
         self._check = check
         self._alone = alone
         self._notes: t.List[str] = []
-        self._transaction: Table = {key: options.get(key) for key in _TRANSACTION if options.get(key) is not None}
+        self._transaction: Table = {key: self._options.get(key) for key in _TRANSACTION if self._options.get(key) is not None}
         self._capture: Table = {}
         self._facts: Table = {}
         self._plan: Table = {}
@@ -84,7 +84,7 @@ class _Flow:
         # A wrong declaration needs no node.
         executables = {} if self._options.get("remove") else engines.executables(self._options)
         if self._options.get("restart") == "reload":
-            raise RuntimeGateError("restart: " + NO_RELOAD % "reload" + " (auto), or leave that to yourself (never).")
+            raise RuntimeGateError("runtime_gate_restart: " + NO_RELOAD % "reload" + " (auto), or leave that to yourself (never).")
         recovered = self._collect(executables)
         self._engine = engines.ENGINES[self._capture["node"]["engine"]]
         self._facts = self._engine.interpret(self._capture)
@@ -126,10 +126,10 @@ class _Flow:
     def _refuse_unclear_node(self) -> None:
         node = self._capture["node"]
         if node.get("needs_become"):
-            raise RuntimeGateError("The runtime's files and socket belong to root: set become: true.")
+            raise RuntimeGateError("The runtime's files and socket belong to root: set runtime_gate_become: true.")
         if node.get("undecided"):
             raise RuntimeGateError(
-                "It cannot be told which runtime serves the kubelet (%s); name it by endpoint or config_path."
+                "It cannot be told which runtime serves the kubelet (%s); name it by runtime_gate_endpoint or runtime_gate_config_path."
                 % ", ".join(map(str, node["undecided"]))
             )
 
@@ -147,7 +147,7 @@ class _Flow:
         if self._will_restart() and role and not self._alone and not self._options.get("restart_control_plane"):
             raise Refused(
                 "Refused: a restart of %s restarts the control plane of this node with it, and other hosts of this play are "
-                "changed at the same time. Use serial: 1, or set runtime_gate_restart_control_plane: true." % role,
+                "changed at the same time. Use serial: 1 (runtime_gate_serial, with -e), or set runtime_gate_restart_control_plane: true." % role,
                 self._details(),
             )
 
@@ -237,6 +237,7 @@ class _Flow:
             "default_handler": loaded["default_handler"],
             "pending_handlers": [],
             "loaded_diff": plan["changes"]["loaded"],
+            "loaded_change": plan["changes"]["summary"],
             "notes": self._notes,
             "reasons": [],
             "backup": None,
@@ -251,6 +252,32 @@ class _Flow:
             if plan.get(key):
                 result[key] = plan[key]
         return result
+
+
+#: What only a shell understands, as words of their own.
+_SHELL = frozenset("&& || ; | & > >> < <<".split())
+
+
+def restart_words(command: t.Any) -> t.Optional[t.List[str]]:
+    """The words of ``restart_command``; None: there is none. A string is split as a shell splits it.
+
+    :raises RuntimeGateError: it is neither a list of words nor a string, or it needs a shell.
+    """
+    if isinstance(command, str):
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise RuntimeGateError("runtime_gate_restart_command: %r cannot be split into words: %s" % (command, error)) from error
+        if _SHELL.intersection(words) or any(word.endswith(";") for word in words):
+            raise RuntimeGateError(
+                "runtime_gate_restart_command: %r needs a shell, and none runs it; give the path of a script, or [sh, -c, COMMAND]" % command
+            )
+        return words or None
+    if not command:
+        return None
+    if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
+        raise RuntimeGateError("runtime_gate_restart_command must be a list of words, or a string, not %r" % (command,))
+    return command
 
 
 def control_plane(node: t.Mapping[str, t.Any]) -> t.Optional[str]:
@@ -275,4 +302,4 @@ def control_plane(node: t.Mapping[str, t.Any]) -> t.Optional[str]:
     return None if "agent" in name or "worker" in name else name or str(node["distribution"])
 
 
-__all__ = ("Refused", "change", "control_plane")
+__all__ = ("Refused", "change", "control_plane", "restart_words")

@@ -121,7 +121,7 @@ def test_both_spellings_and_what_others_set(node: CrioProduct) -> None:
 _REFUSALS: tuple[tuple[dict[str, t.Any], str], ...] = (
     ({"handlers": DECLARED, "restart": "reload"}, "a reload loads no handler"),
     ({"handlers": DECLARED, "restart_command": ["systemctl", "reload", "crio"]}, "a reload loads no handler"),
-    ({"handlers": {"runsc": {"preset": "gvisor"}}}, "CRI-O drops such a handler; install it, or set allow_absent_binary: true"),
+    ({"handlers": {"runsc": {"preset": "gvisor"}}}, "CRI-O drops such a handler; install it, or set runtime_gate_allow_absent_binary: true"),
     ({"handlers": {"spin": {"preset": "spin"}}}, "CRI-O cannot run the shim of io.containerd.spin.v2"),
     ({"handlers": {"x": {"runtime_type": "vm", "runtime_path": "/opt/bin/mine"}}}, "must be named containerd-shim-NAME-v2"),
     ({"handlers": {"mine": dict(DECLARED["mine"], allowed_annotations=["no.such"])}}, "invalid allowed_annotation: no.such"),

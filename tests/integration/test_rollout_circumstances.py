@@ -36,7 +36,7 @@ def test_a_node_on_which_nothing_is_installed_yet() -> None:
         shutil.rmtree(node.host.path("/etc/containerd"))
         first = node.checksums()
         refused = node.playbook("site", TWO, "--check", "--diff")
-        assert refused.status == 2 and "no containerd was found on this node: set target_version" in refused.text
+        assert refused.status == 2 and "no containerd was found on this node: set runtime_gate_target_version" in refused.text
         coming = {**TWO, "runtime_gate_target_version": "2.1.9"}
         check = node.playbook("site", coming, "--check", "--diff")
         assert check.status == 0 and check.recap["n1"]["changed"] == 1, check.text

@@ -56,12 +56,17 @@ def find(unit: t.Optional[str], command: t.Optional[t.Sequence[str]], timeout: f
     """
     if command:
         if _RELOADS.intersection(command):
-            raise RuntimeGateError("restart_command: " + NO_RELOAD % ("`%s`" % " ".join(command)) + ".")
+            raise RuntimeGateError("runtime_gate_restart_command: " + NO_RELOAD % ("`%s`" % " ".join(command)) + ".")
+        if shutil.which(command[0], path=_SAFE_PATH) is None:
+            raise RuntimeGateError(
+                "runtime_gate_restart_command: there is no program %s on this node that can be executed (its PATH is %s)."
+                % (command[0], _SAFE_PATH)
+            )
         return Restart(list(command), None)
     if not unit:
         raise RuntimeGateError(
-            "No service of the container runtime is known on this node, so it cannot be restarted; name it (unit), give a "
-            "command (restart_command), or say restart: never."
+            "No service of the container runtime is known on this node, so it cannot be restarted; name it (runtime_gate_unit), give a "
+            "command (runtime_gate_restart_command), or say runtime_gate_restart: never."
         )
     try:
         facts = discovery.unit(unit, timeout)
@@ -69,15 +74,15 @@ def find(unit: t.Optional[str], command: t.Optional[t.Sequence[str]], timeout: f
         raise RuntimeGateError("%s cannot be restarted: %s." % (unit, error)) from None
     if facts is None:
         raise RuntimeGateError(
-            "%s cannot be restarted: systemd does not run here or has no such service; name the right one (unit), give a "
-            "command (restart_command), or say restart: never." % unit
+            "%s cannot be restarted: systemd does not run here or has no such service; name the right one (runtime_gate_unit), give a "
+            "command (runtime_gate_restart_command), or say runtime_gate_restart: never." % unit
         )
     # CRI-O gives the monitor of each container a control group of its own (MoveConmonToCgroup), and its unit has no KillMode.
     if facts["kill_mode"] in _KILLS_PODS and engine != "crio":
         raise RuntimeGateError(
             "%s has KillMode=%s: its restart would end every running pod with it, since their shims live in its control group. "
-            "Set KillMode=process in a drop-in of the unit, drain the node and say restart: never, or give a command "
-            "(restart_command)." % (unit, facts["kill_mode"])
+            "Set KillMode=process in a drop-in of the unit, drain the node and say runtime_gate_restart: never, or give a command "
+            "(runtime_gate_restart_command)." % (unit, facts["kill_mode"])
         )
     snap = _SNAP_UNIT.match(unit)
     tool = shutil.which("snap", path=_SAFE_PATH) if snap else None

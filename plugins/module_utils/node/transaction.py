@@ -470,8 +470,8 @@ class _Run:
 
     def _restart(self, way: restart.Restart, deadline: float) -> None:
         self._enter("restarting")
-        self._restarted = True
         failure = restart.run(way, max(deadline - time.monotonic(), 1.0))
+        self._restarted = failure is None
         if failure:
             raise _Failed(failure)
 
@@ -534,8 +534,8 @@ class _Run:
             failed = None
         else:
             restart.forgive(way, self._timeout)
-            self._restarted = True
             failure = restart.run(way, float(self._options["ready_timeout"]))
+            self._restarted = self._restarted or failure is None
         if before["state"] != "served":
             self._answer = None
             self._notes.append("the daemon did not serve CRI before the change, so what it has now is not proved")

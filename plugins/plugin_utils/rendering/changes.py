@@ -37,6 +37,24 @@ def loaded_diff(before: LoadedState, after: LoadedState, with_options: bool = Tr
     return sentences
 
 
+def summary(before: LoadedState, after: LoadedState, with_options: bool = True) -> str:
+    """The same in one line: which handlers come, go and change, and the default. "": nothing changes."""
+    names = {
+        "handlers added": sorted(set(after.handlers) - set(before.handlers)),
+        "removed": sorted(set(before.handlers) - set(after.handlers)),
+        "changed": sorted(
+            name
+            for name in set(before.handlers) & set(after.handlers)
+            if comparison.differing(before.handlers[name], after.handlers[name], with_options)
+        ),
+    }
+    parts = ["%s: %s" % (word, ", ".join(found)) for word, found in names.items() if found]
+    if before.default != after.default:
+        parts.append("default handler: %s -> %s" % (before.default or "none", after.default or "none"))
+    text = "; ".join(parts)
+    return text if not text or text.startswith(("handlers", "default")) else "handlers %s" % text
+
+
 def _described(handler: Table) -> str:
     pairs = []
     for key, value in comparison.normal(handler).items():
@@ -80,4 +98,4 @@ def state_text(state: LoadedState) -> str:
     return "\n".join(lines) + "\n"
 
 
-__all__ = ("LoadedState", "loaded_diff", "state_text")
+__all__ = ("LoadedState", "loaded_diff", "state_text", "summary")

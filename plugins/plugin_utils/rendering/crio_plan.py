@@ -20,10 +20,10 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.re
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.situation import CrioSituation
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets import Masker
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import crio_tables, machine_config, marks
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import crio_tables, machine_config, marks, whereabouts
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import desired as declaration
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import writes as writing
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.changes import LoadedState, loaded_diff
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.changes import LoadedState, loaded_diff, summary
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.release import next_release
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.toml_text import table_text
 
@@ -128,9 +128,9 @@ class _Planner:
     def _check_options(self) -> None:
         mode = self.options.get("mode") or "auto"
         if mode == "merge":
-            raise RuntimeGateError("mode: merge is for containerd: CRI-O takes a drop-in of its own, use mode: auto")
+            raise RuntimeGateError("runtime_gate_mode: merge is for containerd: CRI-O takes a drop-in of its own, use runtime_gate_mode: auto")
         if self.options.get("migrate") is not None:
-            raise RuntimeGateError("migrate is for containerd: the files of CRI-O have no version")
+            raise RuntimeGateError("runtime_gate_migrate is for containerd: the files of CRI-O have no version")
 
     # ---- what is wanted
 
@@ -151,17 +151,17 @@ class _Planner:
             self.rules, self.now.situation.executables, base.raw.get(base.default) or {}, self.installed
         )
         declared: t.Dict[str, Table] = {}
-        for handler in self.desired.present:
-            found = crio_tables.rendered(handler, circumstances)
-            declared[handler.name] = crio_tables.over(base.raw.get(handler.name), found.table)
+        for name, found in declaration.each(self.desired.present, lambda item: crio_tables.rendered(item, circumstances)).items():
+            declared[name] = crio_tables.over(base.raw.get(name), found.table)
             if found.absent:
-                self.missing_programs[handler.name] = found.absent
+                self.missing_programs[name] = found.absent
         absent = self.desired.absent
         carried = {name: body for name, body in self.carried.handlers.items() if name not in absent}
         default = self.desired.default or (self.carried.default if self.carried.default not in absent else None)
         if (default or base.default) in absent:
             raise RuntimeGateError(
-                "handlers.%s.state: absent: it is the default handler; set default_handler to another one" % (default or base.default)
+                "runtime_gate_handlers.%s.state: absent: it is the default handler; set runtime_gate_default_handler to another one"
+                % (default or base.default)
             )
         return Wanted(dict(carried, **declared), default)
 
@@ -205,7 +205,7 @@ class _Planner:
             if not _holds(body, actual):
                 raise RuntimeGateError(self._unreached(stage, "handler %s" % name, name))
         if wanted.default and load.default != wanted.default:
-            raise RuntimeGateError(self._unreached(stage, "default_handler %s" % wanted.default, ""))
+            raise RuntimeGateError(self._unreached(stage, "runtime_gate_default_handler %s" % wanted.default, ""))
         for name in self.desired.absent:
             if name in load.raw:
                 raise RuntimeGateError(self._still_there(load, name))
@@ -228,19 +228,25 @@ class _Planner:
     def _still_there(self, load: CrioLoad, name: str) -> str:
         owner = load.owners.get(name)
         if owner is None:
-            return "handlers.%s.state: absent: CRI-O brings it by itself" % name
-        return "handlers.%s.state: absent: %s declares it, and that file belongs to somebody else; remove it there" % (name, owner.path)
+            return "runtime_gate_handlers.%s.state: absent: CRI-O brings it by itself" % name
+        return "runtime_gate_handlers.%s.state: absent: %s declares it, and that file belongs to somebody else; remove it there" % (name, owner.path)
 
     def _unreached(self, stage: CrioStage, what: str, name: str) -> str:
         owner = stage.load.owners.get(name)
         if name and owner is not None and owner.path not in self.own:
-            return "%s: %s sets it otherwise and is loaded later; change it there" % (what, owner.path)
+            return "%s: %s, sets it otherwise and is loaded later; change it there" % (what, self._place(stage, owner.path, name))
         later = [document.path for document in stage.load.order if not name and document.default_names()]
         if later and later[-1] not in self.own:
-            return "%s: %s names another one and is loaded later; change it there" % (what, later[-1])
+            return "%s: %s, names another one and is loaded later; change it there" % (what, whereabouts.of_default(stage.load.order))
         if stage.situation.given_next.default_runtime and not name:
             return "%s: the command line of CRI-O names another one; change it in the unit" % what
         return "%s would not be loaded with the files of this node" % what
+
+    @staticmethod
+    def _place(stage: CrioStage, path: str, name: str) -> str:
+        """The last table of a handler in a file."""
+        found = [item for document in stage.load.order for item in document.declarations if item.file == path and item.handler == name]
+        return whereabouts.words(path, found[-1].line if found else 0)
 
     def _keep(self) -> t.List[str]:
         """Handlers that sandboxes can use now, or that the next start would load where nothing runs, and must stay."""
@@ -258,7 +264,7 @@ class _Planner:
             return
         path = str((load.handlers.get(load.default) or {}).get("runtime_path") or "")
         if path and self.now.situation.executables.runs(path) is False:
-            raise RuntimeGateError("default_handler %s: %s cannot be executed" % (load.default, path))
+            raise RuntimeGateError("runtime_gate_default_handler %s: %s cannot be executed" % (load.default, path))
 
     def _settled(self, changes: t.Mapping[str, t.Optional[str]]) -> t.Dict[str, t.Optional[str]]:
         """The changes that change something."""
@@ -284,6 +290,8 @@ class _Planner:
             writes = []
         restart = not managed and self._restart_needed(bool(writes), before, after)
         default_changes, reach = writing.reach_of_default(before, after) if writes or restart else (False, "")
+        if default_changes and wanted.default is None and not self.removing and before.default != after.default:
+            raise RuntimeGateError(whereabouts.changed_default(stage.load.order, str(before.default), str(after.default)))
         return {
             "engine": "crio",
             "endpoint": self.node.get("endpoint"),
@@ -303,6 +311,7 @@ class _Planner:
             "restart_command": self.options.get("restart_command"),
             "changes": {
                 "loaded": loaded_diff(before, after),
+                "summary": summary(before, after),
                 "diff": [] if managed else writing.diffs(writes, self.now.texts, self.node.get("links") or {}, before, after),
             },
             "notes": self.notes + self._program_notes(),

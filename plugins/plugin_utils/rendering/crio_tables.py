@@ -17,7 +17,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio im
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.executables import Executables
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.release_lines import CrioRules
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.desired import CRIO_KEYS, Handler, parse
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.desired import CRIO_KEYS, Handler, ProgramAbsent, parse
 
 Table = t.Dict[str, t.Any]
 
@@ -65,12 +65,12 @@ def executables(options: t.Mapping[str, t.Any]) -> t.List[str]:
 def rendered(handler: Handler, circumstances: Circumstances) -> Rendered:
     """The handler's complete table on a release line of CRI-O.
 
-    :raises RuntimeGateError: CRI-O cannot run such a handler, the line lacks a key that was written, or a program is not there.
+    :raises ProgramAbsent: a program is not there. RuntimeGateError: CRI-O cannot run such a handler, or the line lacks a key that was written.
     """
     table: Table = {key: value for key, value in handler.table.items() if key in CRIO_KEYS}
     for key in table:
         if not circumstances.rules.knows(keys.HANDLER, key):
-            raise RuntimeGateError("handlers.%s.%s: CRI-O %s has no such option" % (handler.name, key, circumstances.rules.name))
+            raise RuntimeGateError("runtime_gate_handlers.%s.%s: CRI-O %s has no such option" % (handler.name, key, circumstances.rules.name))
     kind = _kind(handler)
     table["runtime_type"] = kind
     table["runtime_path"] = _path(handler, circumstances)
@@ -109,7 +109,7 @@ def _kind(handler: Handler) -> str:
     if _shim_name(kind).split("-")[0] == "kata":
         return "vm"
     raise RuntimeGateError(
-        "handlers.%s: CRI-O cannot run the shim of %s: it has OCI runtimes (oci), Kata's shim (vm) and pods (pod), and no other shims "
+        "runtime_gate_handlers.%s: CRI-O cannot run the shim of %s: it has OCI runtimes (oci), Kata's shim (vm) and pods (pod), and no other shims "
         "of containerd. Leave the handler out on nodes of CRI-O%s"
         % (handler.name, kind, "; WebAssembly runs there with crun" if _shim_name(kind) in ("spin", "wasmtime") else "")
     )
@@ -157,22 +157,22 @@ def _path(handler: Handler, circumstances: Circumstances) -> str:
 
 
 def _absent(handler: Handler, table: Table, circumstances: Circumstances) -> str:
-    """:raises RuntimeGateError: CRI-O would drop the handler, and nobody has said that this may be."""
+    """Why CRI-O would not load it yet, "" where it would.
+
+    :raises ProgramAbsent: nobody has said that this may be. RuntimeGateError: CRI-O would drop it for another reason.
+    """
     drop = load.validate(handler.name, table, circumstances.rules, circumstances.executables)
     if drop is None:
         program = table["runtime_path"]
         if circumstances.installed and circumstances.executables.runs(program) is False and not handler.allow_absent_binary:
             raise RuntimeGateError(
-                "handlers.%s: %s cannot be executed; mend it, or set allow_absent_binary: true" % (handler.name, program)
+                "runtime_gate_handlers.%s: %s cannot be executed; mend it, or set runtime_gate_allow_absent_binary: true" % (handler.name, program)
             )
         return ""
     if drop.kind not in _ABSENT:
-        raise RuntimeGateError("handlers.%s: CRI-O would drop it: %s" % (handler.name, drop.reason))
+        raise RuntimeGateError("runtime_gate_handlers.%s: CRI-O would drop it: %s" % (handler.name, drop.reason))
     if circumstances.installed and not handler.allow_absent_binary:
-        raise RuntimeGateError(
-            "handlers.%s: %s, and CRI-O drops such a handler; install it, or set allow_absent_binary: true to write the table all "
-            "the same" % (handler.name, drop.reason)
-        )
+        raise ProgramAbsent("runtime_gate_handlers.%s: %s, and CRI-O drops such a handler" % (handler.name, drop.reason))
     return drop.reason
 
 

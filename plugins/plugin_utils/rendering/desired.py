@@ -147,37 +147,37 @@ def parse(options: t.Mapping[str, t.Any]) -> Desired:
     """
     declared = options.get("handlers") or {}
     if not isinstance(declared, dict):
-        raise RuntimeGateError("handlers must be a dictionary: name of the handler, then its preset or runtime_type")
+        raise RuntimeGateError("runtime_gate_handlers must be a dictionary: name of the handler, then its preset or runtime_type")
     handlers = tuple(_handler(str(name), entry, options) for name, entry in declared.items())
     default = options.get("default_handler") or None
     if default is not None and not isinstance(default, str):
-        raise RuntimeGateError("default_handler must be the name of a handler")
+        raise RuntimeGateError("runtime_gate_default_handler must be the name of a handler")
     if any(handler.name == default and not handler.present for handler in handlers):
-        raise RuntimeGateError("default_handler: %s is declared with state: absent; name another one" % default)
+        raise RuntimeGateError("runtime_gate_default_handler: %s is declared with state: absent; name another one" % default)
     return Desired(handlers, default)
 
 
 def _handler(name: str, entry: t.Any, options: t.Mapping[str, t.Any]) -> Handler:
     if not _NAME.match(name):
         raise RuntimeGateError(
-            "handlers: %r cannot be a handler: RuntimeClass.handler must be a DNS label (lower-case letters, digits and "
+            "runtime_gate_handlers: %r cannot be a handler: RuntimeClass.handler must be a DNS label (lower-case letters, digits and "
             "'-', at most 63)" % name
         )
     entry = {} if entry is None else entry
     if not isinstance(entry, dict):
-        raise RuntimeGateError("handlers.%s must be a dictionary, such as {preset: nvidia}" % name)
+        raise RuntimeGateError("runtime_gate_handlers.%s must be a dictionary, such as {preset: nvidia}" % name)
     given = {str(key): value for key, value in entry.items() if value is not None}
     for key, value in given.items():
         _check_value(name, key, value)
     state = given.get("state", "present")
     if state not in ("present", "absent"):
-        raise RuntimeGateError("handlers.%s.state must be present or absent, not %r" % (name, state))
+        raise RuntimeGateError("runtime_gate_handlers.%s.state must be present or absent, not %r" % (name, state))
     preset = given.get("preset")
     if preset is not None and preset not in PRESETS:
         near = suggest.nearest(preset, list(PRESETS))
         hint = " (did you mean %s?)" % near if near else ""
         raise RuntimeGateError(
-            "handlers.%s.preset: there is no preset %r%s; there are %s" % (name, preset, hint, ", ".join(sorted(PRESETS)))
+            "runtime_gate_handlers.%s.preset: there is no preset %r%s; there are %s" % (name, preset, hint, ", ".join(sorted(PRESETS)))
         )
     keys = [*_KEYS, *CRIO_KEYS]
     written = frozenset(key for key in given if key in keys)
@@ -193,11 +193,11 @@ def _check_value(name: str, key: str, value: t.Any) -> None:
     if kind is None:
         near = suggest.nearest(key, [*_KEYS, *CRIO_KEYS, *_OTHER_KEYS])
         hint = " (did you mean %s?)" % near if near else ""
-        raise RuntimeGateError("handlers.%s: there is no option %r%s" % (name, key, hint))
+        raise RuntimeGateError("runtime_gate_handlers.%s: there is no option %r%s" % (name, key, hint))
     good = isinstance(value, kind) and (kind is not list or all(isinstance(item, str) for item in value))
     good = good and (kind is not int or not isinstance(value, bool))
     if not good:
-        raise RuntimeGateError("handlers.%s.%s must be %s, not %r" % (name, key, _KIND[kind], value))
+        raise RuntimeGateError("runtime_gate_handlers.%s.%s must be %s, not %r" % (name, key, _KIND[kind], value))
 
 
 def _with_preset(preset: t.Optional[str], given: Table) -> Table:
@@ -212,18 +212,18 @@ def _with_preset(preset: t.Optional[str], given: Table) -> Table:
 def _check_table(name: str, table: Table) -> None:
     runtime_type = table.get("runtime_type") or ""
     if not runtime_type:
-        raise RuntimeGateError("handlers.%s needs a preset or a runtime_type, such as %s" % (name, RUNC_V2))
+        raise RuntimeGateError("runtime_gate_handlers.%s needs a preset or a runtime_type, such as %s" % (name, RUNC_V2))
     if runtime_type in CRIO_TYPES:
         if runtime_type != "oci" and not table.get("runtime_path"):
-            raise RuntimeGateError("handlers.%s.runtime_type: %s needs a runtime_path" % (name, runtime_type))
+            raise RuntimeGateError("runtime_gate_handlers.%s.runtime_type: %s needs a runtime_path" % (name, runtime_type))
     elif not usability.shim_of(runtime_type) or ("/" in runtime_type and not runtime_type.startswith("/")):
         raise RuntimeGateError(
-            "handlers.%s.runtime_type: %r is neither io.containerd.NAME.vN nor an absolute path nor one of oci, vm and pod"
+            "runtime_gate_handlers.%s.runtime_type: %r is neither io.containerd.NAME.vN nor an absolute path nor one of oci, vm and pod"
             % (name, runtime_type)
         )
     for key in ("runtime_path", "base_runtime_spec", "runtime_config_path", "monitor_path"):
         if table.get(key) and not table[key].startswith("/"):
-            raise RuntimeGateError("handlers.%s.%s must be an absolute path, not %r" % (name, key, table[key]))
+            raise RuntimeGateError("runtime_gate_handlers.%s.%s must be an absolute path, not %r" % (name, key, table[key]))
     is_runc = runtime_type in (*usability.RUNC_TYPES, "oci")
     for key, value in (table.get("options") or {}).items():
         _check_option(name, str(key), value, is_runc, runtime_type)
@@ -234,19 +234,19 @@ def _check_option(name: str, key: str, value: t.Any, is_runc: bool, runtime_type
     if key in known:
         # containerd loads a value of another type and refuses it for each sandbox.
         if not isinstance(value, known[key]) or (known[key] is int and isinstance(value, bool)):
-            raise RuntimeGateError("handlers.%s.options.%s must be %s, not %r" % (name, key, usability.TYPE_WORDS[known[key]], value))
+            raise RuntimeGateError("runtime_gate_handlers.%s.options.%s must be %s, not %r" % (name, key, usability.TYPE_WORDS[known[key]], value))
         return
     if key.lower() in [option.lower() for option in known]:
         right = next(option for option in known if option.lower() == key.lower())
-        raise RuntimeGateError("handlers.%s.options.%s must be spelled %s" % (name, key, right))
+        raise RuntimeGateError("runtime_gate_handlers.%s.options.%s must be spelled %s" % (name, key, right))
     if not is_runc:
         raise RuntimeGateError(
-            "handlers.%s.options.%s is not read with runtime_type %s: containerd passes such a shim only %s"
+            "runtime_gate_handlers.%s.options.%s is not read with runtime_type %s: containerd passes such a shim only %s"
             % (name, key, runtime_type, ", ".join(SHIM_OPTIONS))
         )
     near = suggest.nearest(key, list(known))
     hint = " (did you mean %s?)" % near if near else ""
-    raise RuntimeGateError("handlers.%s.options: containerd has no option %r%s" % (name, key, hint))
+    raise RuntimeGateError("runtime_gate_handlers.%s.options: containerd has no option %r%s" % (name, key, hint))
 
 
 def for_containerd(name: str, table: Table) -> Table:
@@ -257,7 +257,7 @@ def for_containerd(name: str, table: Table) -> Table:
     found = {key: value for key, value in table.items() if key not in CRIO_KEYS}
     options = dict(found.get("options") or {})
     if found["runtime_type"] == "pod":
-        raise RuntimeGateError("handlers.%s.runtime_type: pod is a type of CRI-O alone; containerd has none like it" % name)
+        raise RuntimeGateError("runtime_gate_handlers.%s.runtime_type: pod is a type of CRI-O alone; containerd has none like it" % name)
     if found["runtime_type"] == "oci":
         found["runtime_type"] = RUNC_V2
         options.update({"BinaryName": found.pop("runtime_path")} if found.get("runtime_path") else {})
@@ -284,6 +284,37 @@ def executables(options: t.Mapping[str, t.Any]) -> t.List[str]:
     return sorted(found - {""})
 
 
+class ProgramAbsent(RuntimeGateError):
+    """A handler's shim or binary is not on the node, and nobody has said that this may be. The message is no whole sentence."""
+
+
+Rendered = t.TypeVar("Rendered")
+
+
+def each(handlers: t.Iterable[Handler], render: t.Callable[[Handler], Rendered]) -> t.Dict[str, Rendered]:
+    """name → what ``render`` makes of the handler.
+
+    :raises RuntimeGateError: some cannot be rendered; it tells of every one of them.
+    """
+    found: t.Dict[str, Rendered] = {}
+    refusals: t.List[str] = []
+    absent: t.List[str] = []
+    for handler in handlers:
+        try:
+            found[handler.name] = render(handler)
+        except ProgramAbsent as error:
+            absent.append(str(error))
+        except RuntimeGateError as error:
+            refusals.append(str(error))
+    if absent:
+        words = ("it", "the handler") if len(absent) == 1 else ("them", "the handlers")
+        remedy = "install %s, or set runtime_gate_allow_absent_binary: true to write %s all the same" % words
+        refusals += [*absent, remedy]
+    if refusals:
+        raise RuntimeGateError("; ".join(refusals))
+    return found
+
+
 class Circumstances(t.NamedTuple):
     """What of a node decides about values that nobody wrote.
 
@@ -299,7 +330,7 @@ class Circumstances(t.NamedTuple):
 def rendered(handler: Handler, rules: LineRules, circumstances: Circumstances) -> Table:
     """The handler's complete table on a release line.
 
-    :raises RuntimeGateError: the line lacks an option that was written, or the handler could not run.
+    :raises ProgramAbsent: what it runs is not there. RuntimeGateError: the line lacks an option that was written, or it could not run.
     """
     table = for_containerd(handler.name, handler.table)
     _fit_runtime_path(handler, table, rules)
@@ -310,7 +341,7 @@ def rendered(handler: Handler, rules: LineRules, circumstances: Circumstances) -
             continue
         if key in handler.written or key == "sandbox_mode":
             raise RuntimeGateError(
-                "handlers.%s.%s: containerd %s has no such option%s" % (handler.name, key, rules.name, _since(key))
+                "runtime_gate_handlers.%s.%s: containerd %s has no such option%s" % (handler.name, key, rules.name, _since(key))
             )
         del table[key]
     options = dict(table.get("options") or {})
@@ -327,7 +358,7 @@ def _fit_runtime_path(handler: Handler, table: Table, rules: LineRules) -> None:
     if "runtime_path" in table and not rules.honours_runtime_path:
         if "runtime_path" in handler.written:
             raise RuntimeGateError(
-                "handlers.%s.runtime_path: containerd %s does not use it (1.7 and later do); give the path as runtime_type "
+                "runtime_gate_handlers.%s.runtime_path: containerd %s does not use it (1.7 and later do); give the path as runtime_type "
                 "(1.6), or put the shim on containerd's PATH" % (handler.name, rules.name)
             )
         path = table.pop("runtime_path")
@@ -338,7 +369,7 @@ def _fit_runtime_path(handler: Handler, table: Table, rules: LineRules) -> None:
             table["runtime_type"] = "io.containerd.kata.v2"
     if table["runtime_type"].startswith("/") and not rules.absolute_runtime_type:
         raise RuntimeGateError(
-            "handlers.%s.runtime_type: containerd %s does not take a path (1.6 and later do)" % (handler.name, rules.name)
+            "runtime_gate_handlers.%s.runtime_type: containerd %s does not take a path (1.6 and later do)" % (handler.name, rules.name)
         )
 
 
@@ -357,12 +388,9 @@ def _since(key: str) -> str:
 def _check_binaries(handler: Handler, table: Table, rules: LineRules, circumstances: Circumstances) -> None:
     verdict = usability.judge(table, rules, circumstances.binaries)
     if verdict.kind in ("bad_type", "removed"):
-        raise RuntimeGateError("handlers.%s: %s" % (handler.name, verdict.reason))
+        raise RuntimeGateError("runtime_gate_handlers.%s: %s" % (handler.name, verdict.reason))
     if verdict.kind == "missing" and circumstances.installed and not handler.allow_absent_binary:
-        raise RuntimeGateError(
-            "handlers.%s: %s; install it, or set allow_absent_binary: true to write the handler all the same"
-            % (handler.name, verdict.reason)
-        )
+        raise ProgramAbsent("runtime_gate_handlers.%s: %s" % (handler.name, verdict.reason))
 
 
 __all__ = (
@@ -372,7 +400,9 @@ __all__ = (
     "Desired",
     "Handler",
     "PRESETS",
+    "ProgramAbsent",
     "SHIM_OPTIONS",
+    "each",
     "executables",
     "for_containerd",
     "parse",

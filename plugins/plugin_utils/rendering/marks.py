@@ -132,6 +132,20 @@ def unmark(text: str, name: str) -> str:
     return "".join(kept)[:-1] if _ends_without_line_break(lines) else "".join(kept)
 
 
+def own_lines(text: str) -> t.Set[int]:
+    """The numbers of the lines between marks, from 1."""
+    found: t.Set[int] = set()
+    inside = False
+    for number, line in enumerate(_lines(text), 1):
+        if line.strip().startswith(_BEGIN):
+            inside = True
+        elif line.strip().startswith(END_LINE):
+            inside = False
+        elif inside:
+            found.add(number)
+    return found
+
+
 def _ends_without_line_break(lines: t.List[str]) -> bool:
     """A mark ends the text and says that what is before it had no line break at its end."""
     if not lines or not lines[-1].strip().startswith(END_LINE):
@@ -153,4 +167,4 @@ def tree_of(text: str, name: str) -> t.Dict[str, t.Any]:
         raise RuntimeGateError("%s is not TOML: %s" % (name, error)) from error
 
 
-__all__ = ("BEGIN_LINE", "END_LINE", "OWN_FILE", "appended", "has_marks", "is_own_file", "mark", "tree_of", "unmark")
+__all__ = ("BEGIN_LINE", "END_LINE", "OWN_FILE", "appended", "has_marks", "is_own_file", "mark", "own_lines", "tree_of", "unmark")

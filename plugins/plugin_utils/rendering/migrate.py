@@ -263,7 +263,7 @@ def _new_name(stage: Stage, path: str, number: int, all_paths: t.List[str]) -> s
         name = "%02d-%s" % (number, name)
     new = posixpath.join(posixpath.dirname(stage.root), _DIRECTORY, name if name.endswith(".toml") else name + ".toml")
     if stage.situation.files.exists(new):
-        raise RuntimeGateError("%s is there already; migrate: 3 would write it. Remove it first" % new)
+        raise RuntimeGateError("%s is there already; runtime_gate_migrate: 3 would write it. Remove it first" % new)
     return new
 
 
@@ -271,11 +271,11 @@ def _moved_drop_in(stage: Stage, path: str) -> str:
     text = stage.text(path) or ""
     if PLACEHOLDER.search(text):
         raise RuntimeGateError(
-            "%s holds secrets, which do not leave their file, and migrate: 3 would have to move it. Migrate it by hand" % path
+            "%s holds secrets, which do not leave their file, and runtime_gate_migrate: 3 would have to move it. Migrate it by hand" % path
         )
     imports = marks.tree_of(text, path).get("imports") or []
     if any(not str(pattern).startswith("/") for pattern in imports):
-        raise RuntimeGateError("%s has imports relative to itself, and migrate: 3 would move it. Make them absolute" % path)
+        raise RuntimeGateError("%s has imports relative to itself, and runtime_gate_migrate: 3 would move it. Make them absolute" % path)
     return migrated(text, path, False)
 
 
@@ -286,7 +286,7 @@ def _imported_anew(stage: Stage, root_text: str, path: str, new: str) -> str:
     for use in stage.load.imports:
         if path in use.matches and not use.is_glob:
             if use.file != root:
-                raise RuntimeGateError("%s imports %s by name, and migrate: 3 would move that file" % (use.file, path))
+                raise RuntimeGateError("%s imports %s by name, and runtime_gate_migrate: 3 would move that file" % (use.file, path))
             edits.append({"op": "discard", "file": root, "table": "", "key": "imports", "value": use.pattern})
     pattern = posixpath.join(posixpath.dirname(new), "*.toml")
     edits.append({"op": "add", "file": root, "table": "", "key": "imports", "value": pattern})
@@ -302,8 +302,8 @@ def prove_equal(before: Stage, after: Stage) -> None:
     same = _without_empty(first.plugins) == _without_empty(second.plugins) and sorted(first.disabled) == sorted(second.disabled)
     if second.refusal is not None or second.undetermined is not None or not same:
         raise RuntimeGateError(
-            "migrate: 3 would change what is loaded%s: the files mix versions or plugin names, so that some of them are not read "
-            "today. Mend that first (repair: true, or the facts' faults)"
+            "runtime_gate_migrate: 3 would change what is loaded%s: the files mix versions or plugin names, so that some of them are not read "
+            "today. Mend that first (runtime_gate_repair: true, or the facts' faults)"
             % (" (%s)" % second.refusal.message if second.refusal is not None else "")
         )
 

@@ -29,11 +29,13 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering im
     placement,
     render,
     repair,
+    whereabouts,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import writes as writing
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.changes import (
     LoadedState,
     loaded_diff,
+    summary,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.release import next_release
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.stage import Stage, Texts, real_path
@@ -103,14 +105,16 @@ class _Planner:
     def _mode(self, base: Stage) -> str:
         mode = self.options.get("mode") or "auto"
         if mode not in ("auto", "dropin", "merge"):
-            raise RuntimeGateError("mode must be auto, dropin or merge, not %r" % mode)
+            raise RuntimeGateError("runtime_gate_mode must be auto, dropin or merge, not %r" % mode)
         if mode == "dropin" and not self.rules.modern:
             raise RuntimeGateError(
-                "mode: dropin cannot be used with containerd %s: an imported file replaces the whole CRI section there. "
-                "Use mode: merge (or auto)" % self.rules.name
+                "runtime_gate_mode: dropin cannot be used with containerd %s: an imported file replaces the whole CRI section there. "
+                "Use runtime_gate_mode: merge (or auto)" % self.rules.name
             )
         if mode == "dropin" and not self.place.takes_drop_ins(base):
-            raise RuntimeGateError("mode: dropin cannot be used here: %s reads no drop-ins. Use mode: auto" % self.place.kind)
+            raise RuntimeGateError(
+                "runtime_gate_mode: dropin cannot be used here: %s reads no drop-ins. Use runtime_gate_mode: auto" % self.place.kind
+            )
         if mode != "auto":
             return str(mode)
         return "dropin" if self.rules.modern and self.place.takes_drop_ins(base) else "merge"
@@ -139,11 +143,11 @@ class _Planner:
 
     def _migrated(self, stage: Stage) -> Texts:
         if self.options["migrate"] != 3:
-            raise RuntimeGateError("migrate can only be 3 (containerd 2.x reads it on every release)")
+            raise RuntimeGateError("runtime_gate_migrate can only be 3 (containerd 2.x reads it on every release)")
         if not self.rules.modern:
-            raise RuntimeGateError("migrate: 3 needs containerd 2.0 or later, not %s" % self.rules.name)
+            raise RuntimeGateError("runtime_gate_migrate: 3 needs containerd 2.0 or later, not %s" % self.rules.name)
         if self.place.renders(stage.root):
-            raise RuntimeGateError("migrate: 3 cannot be used here: %s renders %s itself" % (self.place.kind, stage.root))
+            raise RuntimeGateError("runtime_gate_migrate: 3 cannot be used here: %s renders %s itself" % (self.place.kind, stage.root))
         stage.loadable()
         moved = migrate.migrated_files(stage, self.notes)
         if moved:
@@ -169,17 +173,27 @@ class _Planner:
         circumstances = declaration.Circumstances(
             self._systemd_cgroup(section), self.node.get("binaries") or {}, self.installed
         )
-        declared = {item.name: declaration.rendered(item, self.rules, circumstances) for item in self.desired.present}
+        declared = declaration.each(self.desired.present, lambda item: declaration.rendered(item, self.rules, circumstances))
         absent = self.desired.absent
         carried = {name: self._spelled(body) for name, body in self.carried.handlers.items() if name not in absent}
         default = self.desired.default or self.carried.default
         present_default = default or (section.default if section is not None else None)
         if present_default in absent:
-            raise RuntimeGateError(
-                "handlers.%s.state: absent: it is the default handler; set default_handler to another one" % present_default
-            )
+            raise RuntimeGateError(self._absent_default(base, present_default))
         cdi = self.desired.wants_cdi or self.carried.cdi
         return ours.Wanted(dict(carried, **declared), default, cdi)
+
+    def _absent_default(self, base: Stage, name: str) -> str:
+        """Why a default handler cannot be taken away, with everything that has to be done first."""
+        order = [document for document in base.load.order if self.foreign.get(document.path, "") is not None]
+        setter = whereabouts.of_default(order, name)
+        said = "runtime_gate_handlers.%s.state: absent: it is the default handler%s; set runtime_gate_default_handler to another one" % (
+            name,
+            " (%s)" % setter if setter else "",
+        )
+        holders = [item for item in base.situation.declarations() if item.handler == name and not self.place.may_edit(item.file)]
+        places = [whereabouts.words(item.file, item.line) for item in holders if item.file in base.load.paths]
+        return said + (", and take the handler out of %s, which belongs to another tool" % " and ".join(places) if places else "")
 
     def _spelled(self, table: Table) -> Table:
         """A table of ours as this line spells it."""
@@ -262,7 +276,7 @@ class _Planner:
         found = {name: str(body["snapshotter"]) for name, body in missing.handlers.items() if body.get("snapshotter")}
         if found and version < 3:
             self.notes.append(
-                "containerd %s pulls images of %s with the default snapshotter while the root file is of version 2; migrate: 3 "
+                "containerd %s pulls images of %s with the default snapshotter while the root file is of version 2; runtime_gate_migrate: 3 "
                 "would mend that" % (self.rules.name, ", ".join(sorted(found)))
             )
             return {}
@@ -288,7 +302,7 @@ class _Planner:
             return {}
         if not self.place.may_edit(path):
             raise RuntimeGateError(
-                "handlers.%s.state: absent: %s declares it, and that file belongs to another tool; remove it there" % (name, path)
+                "runtime_gate_handlers.%s.state: absent: %s declares it, and that file belongs to another tool; remove it there" % (name, path)
             )
         edits = [{"op": "drop_table", "file": path, "table": toml_key(table), "key": ""} for table in tables]
         return {path: render.edited(text, edits, path)}
@@ -307,7 +321,7 @@ class _Planner:
                 # Both files would change, and the present root reads this one: there would be no one moment of change.
                 continue
             return dict({spot.path: content}, **({} if text is None or text == base.text(root) else {root: text}))
-        raise RuntimeGateError("%s: there is no place for a drop-in that nothing else uses; use mode: merge" % root)
+        raise RuntimeGateError("%s: there is no place for a drop-in that nothing else uses; use runtime_gate_mode: merge" % root)
 
     def _with_import(self, root: str, text: t.Optional[str], pattern: str, version: int) -> str:
         if text is None:
@@ -383,24 +397,24 @@ class _Planner:
     def _prove(self, base: Stage, stage: Stage, wanted: ours.Wanted) -> None:
         section = stage.loadable()
         if wanted.default and wanted.default not in section.handlers:
-            raise RuntimeGateError("default_handler: there is no handler %s, declared or otherwise" % wanted.default)
+            raise RuntimeGateError("runtime_gate_default_handler: there is no handler %s, declared or otherwise" % wanted.default)
         if section.down is not None and not self.removing:
             raise RuntimeGateError("CRI would not be served after this change: %s%s" % (section.down.message, _named_in(stage, section)))
         for name, body in wanted.handlers.items():
             if not render.satisfied(body, section.handlers.get(name)):
                 raise RuntimeGateError(self._unreached(stage, "handler %s" % name, name))
         if wanted.default and section.default != wanted.default:
-            raise RuntimeGateError(self._unreached(stage, "default_handler %s" % wanted.default, wanted.default))
+            raise RuntimeGateError(self._unreached_default(stage, wanted.default, section.default))
         for name, body in wanted.handlers.items():
             snapshotter = body.get("snapshotter")
             if snapshotter and not cri_section.snapshotter_exists(stage.load, snapshotter):
                 raise RuntimeGateError(
-                    "handlers.%s.snapshotter: there is no snapshotter %s: it is neither built in nor a proxy plugin of these files"
+                    "runtime_gate_handlers.%s.snapshotter: there is no snapshotter %s: it is neither built in nor a proxy plugin of these files"
                     % (name, snapshotter)
                 )
         for name in self.desired.absent:
             if name in section.handlers:
-                raise RuntimeGateError("handlers.%s.state: absent: containerd brings it by itself" % name)
+                raise RuntimeGateError("runtime_gate_handlers.%s.state: absent: containerd brings it by itself" % name)
         self._prove_kept(base, section, wanted)
 
     def _prove_kept(self, base: Stage, section: Section, wanted: ours.Wanted) -> None:
@@ -419,11 +433,20 @@ class _Planner:
                 raise RuntimeGateError("handler %s would change (%s), though it is not declared" % (name, ", ".join(keys)))
 
     def _unreached(self, stage: Stage, what: str, name: str) -> str:
-        files = [item.file for item in stage.situation.declarations() if item.handler == name and item.file in stage.load.paths]
-        others = [path for path in files if not marks.is_own_file(stage.text(path)) and path != stage.root]
+        found = [item for item in stage.situation.declarations() if item.handler == name and item.file in stage.load.paths]
+        others = [item for item in found if not marks.is_own_file(stage.text(item.file)) and item.file != stage.root]
         if others:
-            return "%s: %s sets it otherwise and is loaded later; change it there" % (what, ", ".join(sorted(set(others))))
+            places = sorted({whereabouts.words(item.file, item.line) for item in others})
+            return "%s: %s, sets it otherwise and is loaded later; change it there" % (what, " and ".join(places))
         return "%s would not be loaded with the files of this node" % what
+
+    @staticmethod
+    def _unreached_default(stage: Stage, name: str, other: t.Optional[str]) -> str:
+        place = whereabouts.of_default(stage.load.order, other)
+        what = "runtime_gate_default_handler %s" % name
+        if place:
+            return "%s: %s, sets %s and is loaded later; change it there" % (what, place, other)
+        return "%s would not be the default with the files of this node, %s would" % (what, other)
 
     def _keep(self) -> t.List[str]:
         """Handlers that are loaded now (where CRI tells; else those that the next start would load) and must stay."""
@@ -444,7 +467,7 @@ class _Planner:
             return
         verdict = usability.judge(section.handlers.get(section.default) or {}, self.rules, self.node.get("binaries") or {})
         if self.installed and verdict.usable is False:
-            raise RuntimeGateError("default_handler %s: %s" % (section.default, verdict.reason))
+            raise RuntimeGateError("runtime_gate_default_handler %s: %s" % (section.default, verdict.reason))
 
     # ---- the plan
 
@@ -454,6 +477,8 @@ class _Planner:
         writes, commit = self._writes({path: text for path, text in settled.items() if not self.place.renders(path)})
         restart = self._restart_needed(bool(writes), before, after)
         default_changes, reach = writing.reach_of_default(before, after, self._tells_options()) if writes or restart else (False, "")
+        if default_changes and wanted.default is None and not self.removing and before.default != after.default:
+            raise RuntimeGateError(whereabouts.changed_default(stage.load.order, str(before.default), str(after.default)))
         variables = self.place.say(wanted)
         return {
             "writes": writes,
@@ -469,6 +494,7 @@ class _Planner:
             "restart_command": self.options.get("restart_command"),
             "changes": {
                 "loaded": loaded_diff(before, after, self._tells_options()),
+                "summary": summary(before, after, self._tells_options()),
                 "diff": writing.diffs(writes, self.now.texts, self.links, before, after),
             },
             "notes": self.notes + self.place.notes,
@@ -567,13 +593,18 @@ class _Planner:
         gone = any(name in loaded.handlers for name in self.desired.absent)
         return gone or self.removing or bool(self.desired.default and loaded.default != self.desired.default)
 
+    @staticmethod
+    def _is_our_line(stage: Stage, path: str, line: int) -> bool:
+        text = stage.text(path) or ""
+        return marks.is_own_file(text) or line in marks.own_lines(text)
+
     def _conflicts(self, stage: Stage) -> t.List[str]:
         """Files of other tools that declare a handler of ours too, and who wins."""
         found = []
         order = stage.load.paths
         for handler in self.desired.present:
             holders = [item for item in stage.situation.declarations() if item.handler == handler.name and item.file in order]
-            mine = [item for item in holders if marks.is_own_file(stage.text(item.file))]
+            mine = [item for item in holders if self._is_our_line(stage, item.file, item.line)]
             for item in holders:
                 if item in mine or item.file == stage.root:
                     continue
@@ -585,8 +616,11 @@ class _Planner:
 
 
 def _named_in(stage: Stage, section: Section) -> str:
-    """The files that switch CRI off, for a sentence; a drop-in's list cannot be taken back by another file."""
+    """Where CRI is kept from being served, for a sentence; a drop-in's list cannot be taken back by another file."""
     plugin = section.down.plugin if section.down is not None else ""
+    if section.down is not None and section.down.kind == "default_missing":
+        place = whereabouts.of_default(stage.load.order, section.down.handler)
+        return " (%s)" % place if place else ""
     files = [document.path for document in stage.load.order if plugin and plugin in (document.tree or {}).get("disabled_plugins", ())]
     return " of %s; take it out there" % ", ".join(files) if files else ""
 

@@ -23,11 +23,12 @@ def next_release(
     version = node.get("next_version") or node.get("version")
     if version and target and rules_for(str(target)) != rules_for(str(version)):
         raise RuntimeGateError(
-            "target_version is %s, but %s %s is installed; leave target_version out, or upgrade first" % (target, engine, version)
+            "runtime_gate_target_version is %s, but %s %s is installed; leave that variable out, or upgrade first"
+            % (target, engine, version)
         )
     version = version or target
     if not version:
-        raise RuntimeGateError("no %s was found on this node: set target_version to the release that will be installed" % engine)
+        raise RuntimeGateError("no %s was found on this node: set runtime_gate_target_version to the release that will be installed" % engine)
     rules = rules_for(str(version))
     if rules is None:
         raise RuntimeGateError("%s %s is not a release that this collection knows (%s and later)" % (engine, version, known))

@@ -148,7 +148,7 @@ def repaired_root(stage: Stage, repair: bool, notes: t.List[str]) -> t.Optional[
         return None
     if not repair:
         raise RuntimeGateError(
-            "%s cannot be built on: %s. repair: true mends it" % (path, "; ".join(ailment.reason for ailment in found))
+            "%s cannot be built on: %s. runtime_gate_repair: true mends it" % (path, "; ".join(ailment.reason for ailment in found))
         )
     if text is None:
         raise RuntimeGateError("%s cannot be repaired: its text is not known" % path)

@@ -102,6 +102,7 @@ def test_a_change_is_three_calls_and_the_second_run_one(node: Node) -> None:
     assert result["changed"] and result["restarted"] and not result["rolled_back"]
     assert result["handlers"] == ["crun", "runc"] and result["default_handler"] == "runc"
     assert result["loaded_diff"] == ["handler crun: added (runtime_type io.containerd.runc.v2, options.BinaryName /usr/bin/crun)"]
+    assert result["loaded_change"] == "handlers added: crun"
     assert [one["after_header"] for one in result["diff"]][0] == "loaded after the restart"
     # What is for people does not travel.
     assert {"changes", "notes", "conflicts", "kubespray", "section"}.isdisjoint(node.calls[2]["plan"])
@@ -109,7 +110,7 @@ def test_a_change_is_three_calls_and_the_second_run_one(node: Node) -> None:
     node.load(crun=CRUN)
     node.calls = []
     again = change(node)
-    assert node.steps == ["collect"] and not again["changed"] and again["diff"] == [] and again["loaded_diff"] == []
+    assert node.steps == ["collect"] and not again["changed"] and again["diff"] == [] and again["loaded_diff"] == [] and again["loaded_change"] == ""
     assert again["handlers"] == ["crun", "runc"] and not again["restart_pending"]
 
 
@@ -184,6 +185,38 @@ def test_the_default_needs_consent(node: Node) -> None:
     with pytest.raises(handlers_flow.Refused, match="reaches every pod") as caught:
         change(node, default_handler="crun")
     assert node.steps == ["collect"] and caught.value.details["loaded_diff"][-1] == "default handler: runc -> crun"
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ("systemctl restart 'a service'", ["systemctl", "restart", "a service"]),
+        (["/bin/restart", "a b"], ["/bin/restart", "a b"]),
+        ("", None),
+        ([], None),
+    ],
+)
+def test_a_restart_command_may_be_a_string(node: Node, given: t.Any, words: t.Any) -> None:
+    change(node, restart_command=given)
+    assert [call["options"].get("restart_command") for call in node.calls] == [words] * 3
+    assert node.calls[2]["plan"]["restart_command"] == words
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ("systemctl stop x && systemctl start x", "needs a shell"),
+        ("systemctl stop x; systemctl start x", "needs a shell"),
+        ("restart 'x", "cannot be split into words"),
+        ([1], "must be a list of words, or a string"),
+        ({"a": "b"}, "must be a list of words, or a string"),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_a_wrong_restart_command_is_refused_in_check_mode_too(node: Node, given: t.Any, words: str, check: bool) -> None:
+    with pytest.raises(RuntimeGateError, match="runtime_gate_restart_command.* %s" % words):
+        change(node, check=check, restart_command=given)
+    assert node.steps == []
 
 
 @pytest.mark.parametrize("key, value, words", [("needs_become", True, "become: true"), ("undecided", ["/a", "/b"], "/a, /b")])

@@ -20,8 +20,17 @@ def _unit(monkeypatch: pytest.MonkeyPatch, kill_mode: t.Optional[str]) -> None:
     monkeypatch.setattr(discovery, "unit", lambda _name, _timeout: facts)
 
 
+def test_a_command_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found before the change, and so in check mode."""
+    for word in ("/no/such/program", "no-such-program", "/etc/passwd", "systemctl restart containerd"):
+        with pytest.raises(RuntimeGateError, match="runtime_gate_restart_command: there is no program %s on this node" % word):
+            restart.find("containerd.service", [word], 5)
+    assert restart.find(None, ["true"], 5).argv == ["true"]
+
+
 def test_a_command_of_the_user_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     _unit(monkeypatch, "control-group")
+    monkeypatch.setattr(restart.shutil, "which", lambda name, path: name)
     way = restart.find("containerd.service", ["/sbin/service", "containerd", "restart"], 5)
     assert way == restart.Restart(["/sbin/service", "containerd", "restart"], None)
     assert way.words == "`/sbin/service`"

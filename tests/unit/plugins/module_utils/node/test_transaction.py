@@ -410,6 +410,21 @@ def test_a_restart_that_fails(node: Node) -> None:
     result = node.apply()
     # The old daemon never ended, so it is not restarted for the way back.
     assert result["state"] == "rolled_back" and node.is_old and node.starts == 1
+    assert result["restarted"] is False and result["handlers"] == ["runc"]
+
+
+def test_the_restart_of_the_way_back_is_one(node: Node) -> None:
+    def dies(_way: restart.Restart, _timeout: float) -> str:
+        node.restart = played
+        node.starts += 1
+        return "`systemctl` ended with 1"
+
+    played = node.restart
+    node.restart = dies  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restart, "run", lambda way, timeout: node.restart(way, timeout))
+        result = node.apply()
+    assert result["state"] == "rolled_back" and node.is_old and result["restarted"] is True
 
 
 def test_both_fail(node: Node) -> None:

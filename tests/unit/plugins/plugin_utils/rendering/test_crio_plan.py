@@ -76,7 +76,7 @@ def test_the_monitor_is_that_of_the_default_handler() -> None:
     [
         ({"preset": "spin"}, "CRI-O cannot run the shim of io.containerd.spin.v2"),
         ({"runtime_type": "/opt/shim"}, "CRI-O cannot run the shim of /opt/shim"),
-        ({"runtime_type": "oci", "runtime_path": "/opt/none"}, "install it, or set allow_absent_binary: true"),
+        ({"runtime_type": "oci", "runtime_path": "/opt/none"}, "install it, or set runtime_gate_allow_absent_binary: true"),
         ({"runtime_type": "oci", "runtime_path": CONFIGURATION}, "cannot be executed"),
         ({"runtime_type": "vm"}, "vm needs a runtime_path"),
         ({"runtime_type": "oci", "runtime_path": "/usr/bin/runc", "exec_cpu_affinity": "last"}, "invalid exec_cpu_affinity"),
@@ -119,7 +119,7 @@ def test_our_file_is_the_one_that_is_read_last() -> None:
     (write,) = plan(node(later), handlers={"x": {"preset": "kata"}})["writes"]
     assert write["path"] == D + "zzzz-runtime-gate.conf"
     too_late = {D + "zzzzz.conf": '[crio.runtime.runtimes.x]\nruntime_path = "/usr/bin/runc"\n'}
-    with pytest.raises(RuntimeGateError, match="zzzzz.conf sets it otherwise and is loaded later"):
+    with pytest.raises(RuntimeGateError, match="zzzzz.conf, line 1, sets it otherwise and is loaded later"):
         plan(node(too_late), handlers={"x": {"preset": "kata"}})
     with pytest.raises(RuntimeGateError, match="is not ours; move it away"):
         plan(node({OURS: "# theirs\n", D + "zzzz-runtime-gate.conf": "# theirs\n"}), handlers={"x": {"preset": "kata"}})
@@ -133,7 +133,7 @@ def test_what_is_there_already_is_not_written() -> None:
 
 def test_a_default_that_a_later_file_or_the_command_line_sets() -> None:
     later = {D + "zzzzz.conf": '[crio.runtime]\ndefault_runtime = "crun"\n'}
-    with pytest.raises(RuntimeGateError, match="zzzzz.conf names another one and is loaded later"):
+    with pytest.raises(RuntimeGateError, match="zzzzz.conf, line 2, names another one and is loaded later"):
         plan(node(later), handlers={"x": {"preset": "nvidia"}}, default_handler="x")
     given = node(next_cmdline="/usr/bin/crio --default-runtime crun")
     with pytest.raises(RuntimeGateError, match="the command line of CRI-O names another one"):

@@ -138,7 +138,7 @@ def test_the_cgroup_driver_goes_to_runc_types_only(found: t.Optional[bool], expe
 def test_an_absent_binary_is_refused_with_the_reason() -> None:
     binaries = {"containerd-shim-runc-v2": True, "/usr/bin/nvidia-container-runtime": False}
     there = desired.Circumstances(None, binaries, True)
-    with pytest.raises(RuntimeGateError, match="binary /usr/bin/nvidia-container-runtime is not there.*allow_absent_binary: true"):
+    with pytest.raises(RuntimeGateError, match="binary /usr/bin/nvidia-container-runtime is not there"):
         rendered({"preset": "nvidia"}, "2.1.4", there)
     rendered({"preset": "nvidia", "allow_absent_binary": True}, "2.1.4", there)
     rendered({"preset": "nvidia"}, "2.1.4", there._replace(installed=False))

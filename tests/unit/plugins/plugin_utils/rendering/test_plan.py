@@ -99,7 +99,7 @@ def test_a_handler_that_is_there_already_is_not_written() -> None:
 
 
 def test_a_node_without_containerd_is_planned_for_its_target() -> None:
-    assert "set target_version" in refusal({}, None, handlers=NVIDIA)
+    assert "set runtime_gate_target_version" in refusal({}, None, handlers=NVIDIA)
     plan = plan_of({}, None, handlers=NVIDIA, target_version="2.2.0", allow_absent_binary=False)
     assert [write["path"] for write in plan["writes"]] == [DROP_IN, nodes.CONFIG]
     assert plan["changes"]["loaded"][0].startswith("handler nvidia: added")
@@ -214,7 +214,7 @@ def test_a_handler_of_the_root_file_that_must_be_absent_comes_back_with_the_remo
 
 def test_the_built_in_handler_cannot_be_absent_on_2_x() -> None:
     said = refusal({nodes.CONFIG: nodes.EMPTY}, handlers=dict(NVIDIA, runc={"state": "absent"}), default_handler="nvidia")
-    assert said == "handlers.runc.state: absent: containerd brings it by itself"
+    assert said == "runtime_gate_handlers.runc.state: absent: containerd brings it by itself"
 
 
 def test_other_changes_to_foreign_handlers_are_refused_by_the_proof() -> None:
@@ -254,8 +254,49 @@ def test_another_tools_drop_in_is_reported_as_a_conflict_with_who_wins() -> None
     assert plan["conflicts"] == ["handler nvidia is also declared in %s, line 2, by another tool; ours wins" % FOREIGN]
     later = dict(V3, **{"/etc/containerd/conf.d/zzz.toml": "version = 3\n" + nodes.handler(nodes.NEW, "nvidia", '  options = { BinaryName = "/x" }\n')})
     assert refusal(later, handlers=NVIDIA) == (
-        "handler nvidia: /etc/containerd/conf.d/zzz.toml sets it otherwise and is loaded later; change it there"
+        "handler nvidia: /etc/containerd/conf.d/zzz.toml, line 2, sets it otherwise and is loaded later; change it there"
     )
+
+
+KATA_DEFAULT = 'version = 3\n[%s.containerd]\ndefault_runtime_name = "kata"\n' % nodes.NEW
+KATA = nodes.handler(nodes.NEW, "kata").replace("runc.v2", "kata.v2")
+
+
+def test_a_default_that_somebody_else_has_set_is_one_refusal_with_its_line() -> None:
+    """Accepted or not: the file's author has not asked for it here."""
+    files = dict(V3, **{FOREIGN: KATA_DEFAULT + KATA})
+    loaded = nodes.status({"runc": RUNC})
+    for accepted in (False, True):
+        assert refusal(files, info=loaded, handlers=NVIDIA, accept_blast_radius=accepted) == (
+            "the default handler is runc now, and the restart would make it kata (%s, line 3). Say which it shall be: "
+            "runtime_gate_default_handler: kata, with runtime_gate_accept_blast_radius: true, or runtime_gate_default_handler: runc, or "
+            "change that file" % FOREIGN
+        )
+    said = plan_of(files, info=loaded, handlers=NVIDIA, default_handler="kata", accept_blast_radius=True)
+    assert section_of(nodes.after(files, said)).default == "kata"
+    other = plan_of(files, info=loaded, handlers=NVIDIA, default_handler="runc")
+    assert section_of(nodes.after(files, other)).default == "runc" and not other["default_changes"]
+
+
+def test_a_default_of_a_later_file_is_named_with_its_line() -> None:
+    later = "/etc/containerd/conf.d/zzz.toml"
+    files = dict(V3, **{later: KATA_DEFAULT + KATA})
+    assert refusal(files, handlers=NVIDIA, default_handler="nvidia", accept_blast_radius=True) == (
+        "runtime_gate_default_handler nvidia: %s, line 3, sets kata and is loaded later; change it there" % later
+    )
+    assert refusal(files, handlers={"kata": {"state": "absent"}}) == (
+        "runtime_gate_handlers.kata.state: absent: it is the default handler (%s, line 3); set runtime_gate_default_handler to another one, "
+        "and take the handler out of %s, line 4, which belongs to another tool" % (later, later)
+    )
+    assert refusal(dict(V3, **{later: KATA_DEFAULT}), handlers=NVIDIA).endswith("default_runtime_name = 'kata' (%s, line 3)" % later)
+
+
+def test_our_lines_in_somebody_elses_file_are_no_conflict() -> None:
+    plan = plan_of(V2, "1.7.28", handlers=NVIDIA)
+    assert plan["conflicts"] == [] and plan_of(nodes.after(V2, plan), "1.7.28", handlers=NVIDIA)["conflicts"] == []
+    foreign = "version = 2\n" + nodes.handler(nodes.OLD, "runc")
+    files = {nodes.CONFIG: 'imports = ["/etc/containerd/conf.d/*.toml"]\n' + nodes.VERSION_2, FOREIGN: foreign}
+    assert plan_of(files, "1.7.28", handlers=NVIDIA)["conflicts"] == []
 
 
 def test_a_foreign_drop_ins_handler_is_not_removed() -> None:
@@ -404,18 +445,43 @@ def test_a_changed_default_handler_reaches_as_far() -> None:
 def test_a_default_without_its_binary_is_refused_whatever_is_allowed() -> None:
     binaries = {"/usr/bin/nvidia-container-runtime": False, "containerd-shim-runc-v2": True}
     said = refusal(V3, node={"binaries": binaries}, handlers=NVIDIA, default_handler="nvidia", accept_blast_radius=True)
-    assert said == "default_handler nvidia: binary /usr/bin/nvidia-container-runtime is not there or cannot be executed"
+    assert said == "runtime_gate_default_handler nvidia: binary /usr/bin/nvidia-container-runtime is not there or cannot be executed"
 
 
 def test_a_default_that_is_declared_anew_without_its_binary_is_refused_too() -> None:
     binaries = {"/usr/bin/crun": False, "containerd-shim-runc-v2": True}
     declared = {"runc": {"preset": "crun", "allow_absent_binary": True}}
     said = refusal(V3, node={"binaries": binaries}, handlers=declared, accept_blast_radius=True)
-    assert said == "default_handler runc: binary /usr/bin/crun is not there or cannot be executed"
+    assert said == "runtime_gate_default_handler runc: binary /usr/bin/crun is not there or cannot be executed"
+
+
+def test_every_absent_program_and_every_wrong_key_is_told_in_one_refusal() -> None:
+    binaries = {"/usr/bin/crun": False, "containerd-shim-runc-v2": True, "containerd-shim-runsc-v1": False}
+    declared = {"crun": {"preset": "crun"}, "runsc": {"preset": "gvisor"}, "x": {"preset": "kata", "snapshotter": "a"}}
+    said = refusal(V2, "1.6.36", node={"binaries": binaries}, handlers=declared, allow_absent_binary=False)
+    assert said == (
+        "runtime_gate_handlers.x.snapshotter: containerd 1.6 has no such option (1.7 and later have it); "
+        "runtime_gate_handlers.crun: binary /usr/bin/crun is not there or cannot be executed; "
+        "runtime_gate_handlers.runsc: shim containerd-shim-runsc-v1 is not there or cannot be executed; "
+        "install them, or set runtime_gate_allow_absent_binary: true to write the handlers all the same"
+    )
+    alone = refusal(V2, "1.6.36", node={"binaries": binaries}, handlers={"crun": declared["crun"]}, allow_absent_binary=False)
+    assert alone.endswith("install it, or set runtime_gate_allow_absent_binary: true to write the handler all the same")
+
+
+def test_the_change_in_one_line() -> None:
+    loaded = nodes.status({"runc": RUNC, "gone": FOO})
+    plan = plan_of(V3, info=loaded, handlers={**NVIDIA, "gone": {"state": "absent"}}, default_handler="nvidia", accept_blast_radius=True)
+    assert plan["changes"]["summary"] == "handlers added: nvidia; removed: gone; default handler: runc -> nvidia"
+    other = nodes.status({"runc": RUNC, "nvidia": FOO})
+    assert plan_of(V3, info=other, handlers=NVIDIA)["changes"]["summary"] == "handlers changed: nvidia"
+    files = nodes.after(V3, plan_of(V3, handlers=NVIDIA))
+    same = nodes.status({"runc": RUNC, "nvidia": NVIDIA_LOADED})
+    assert plan_of(files, info=same, handlers=NVIDIA)["changes"]["summary"] == ""
 
 
 def test_a_default_that_is_no_handler() -> None:
-    assert refusal(V3, default_handler="kata") == "default_handler: there is no handler kata, declared or otherwise"
+    assert refusal(V3, default_handler="kata") == "runtime_gate_default_handler: there is no handler kata, declared or otherwise"
 
 
 def test_the_old_default_comes_back() -> None:
