@@ -13,6 +13,7 @@ import typing as t
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import binaries, crio, transaction
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.collect import collect
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.state import STATE_DIRECTORY, State
 
 Table = t.Dict[str, t.Any]
 #: What OpenShift's Machine Config Operator keeps on a node whose files it renders.
@@ -45,6 +46,7 @@ def _collect(request: t.Mapping[str, t.Any]) -> Table:
     recovered = transaction.recover(request["options"])
     capture = collect(request["collect"])
     is_crio = capture["node"].get("engine") == "crio"
+    capture["node"]["written_handlers"] = State(request["options"].get("state_directory") or STATE_DIRECTORY).written_handlers()
     _look_up(capture["node"], request.get("crio_executables" if is_crio else "executables") or [])
     return {"capture": capture, "recovered": recovered}
 

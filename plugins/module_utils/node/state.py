@@ -23,6 +23,7 @@ STATE_DIRECTORY = "/var/lib/runtime-gate"
 _JOURNAL = "transaction.json"
 _RESULT = "last-run.json"
 _DIRECTORIES = "directories.json"
+_HANDLERS = "handlers.json"
 _LOCK = "lock"
 _BACKUPS = "backups"
 _MANIFEST = "manifest.json"
@@ -174,6 +175,18 @@ class State:
 
     def write_made_directories(self, directories: t.Set[str]) -> None:
         self._write_json(_DIRECTORIES, {"made": sorted(directories)})
+
+    # ---- handlers of ours
+
+    def written_handlers(self) -> t.Optional[t.List[str]]:
+        """Names of the handlers that the runs have written; None where that is not known."""
+        try:
+            return sorted(str(name) for name in _read_json(self._path(_HANDLERS))["written"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write_handlers(self, names: t.Iterable[str]) -> None:
+        self._write_json(_HANDLERS, {"written": sorted(names)})
 
     # ---- backups
 

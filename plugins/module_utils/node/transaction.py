@@ -368,6 +368,10 @@ class _Run:
             if self._changes:
                 olds = {change.path: (change.old, change.facts) for change in self._changes if change.old is not None}
                 backup = self._state.write_backup(name, t.cast(t.Any, olds))
+            before_written = self._state.written_handlers()
+            if "written" in self._plan:
+                # Ended anywhere from here on, whatever of ours lies on disk is known as ours.
+                self._state.write_handlers({*(before_written or ()), *self._plan["written"]})
             self._journal = {
                 "format": 1,
                 "id": name,
@@ -377,6 +381,7 @@ class _Run:
                 "records": [change.record() for change in self._changes],
                 "backup": backup,
                 "before": before.summary(),
+                "written": before_written,
                 "restart": self._wants_restart(),
             }
             self._state.write_journal(self._journal)
@@ -389,7 +394,7 @@ class _Run:
     def _plan_of_journal(self) -> t.Dict[str, t.Any]:
         """What the next run needs of the plan; its texts lie in the drafts and the backup."""
         kept = "commit config_path exe expect keep absent unit restart_command restart_needed endpoint".split()
-        kept += "engine config_dir dump_options environment".split()
+        kept += "engine config_dir dump_options environment written".split()
         plan = {key: self._plan[key] for key in kept if key in self._plan}
         return dict(plan, endpoint="unix://" + self._socket)
 
@@ -401,6 +406,16 @@ class _Run:
 
     def _undo(self) -> None:
         self._notes += tree.undo(self._journal["records"], self._journal["backup"])
+        self._remember(self._journal.get("written"))
+
+    def _remember(self, names: t.Optional[t.Iterable[str]]) -> None:
+        """Note the handlers of ours; None: nothing is known of them."""
+        if names is None:
+            return
+        try:
+            self._state.write_handlers(names)
+        except OSError as error:
+            self._notes.append("the names of our handlers could not be noted: %s" % _os_words(error))
 
     def _end(self) -> None:
         self._state.end_journal()
@@ -426,6 +441,7 @@ class _Run:
             return self._roll_back(way, str(error) if isinstance(error, _Failed) else _os_words(error))
         tree.clean_up(self._journal["records"])
         self._account_for_directories()
+        self._remember(self._plan.get("written"))
         self._end()
         changed = bool(self._journal["records"]) or self._restarted
         return self._result(APPLIED, changed, "The change is applied%s." % (" and proved" if way is not None else ""))

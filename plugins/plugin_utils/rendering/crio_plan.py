@@ -20,7 +20,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.re
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crio.situation import CrioSituation
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.secrets import Masker
-from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import crio_tables, machine_config, marks, whereabouts
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import crio_tables, machine_config, marks, ours, whereabouts
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import desired as declaration
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import writes as writing
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.changes import LoadedState, loaded_diff, summary
@@ -119,11 +119,19 @@ class _Planner:
 
     def plan(self) -> Plan:
         self._check_options()
+        declared = [handler.name for handler in self.desired.handlers]
+        ours.refuse_strangers(self.carried.handlers, self.node.get("written_handlers"), declared, self._places(self.now, self._present_own()))
         wanted = Wanted({}, None) if self.removing else self._wanted()
         path, stage, changes = self._rendered(wanted)
         load = stage.loadable()
         self._check_default(load)
         return self._assembled(stage, load, self._settled(changes), wanted, path)
+
+    @staticmethod
+    def _places(stage: CrioStage, paths: t.Container[str]) -> t.Dict[str, str]:
+        """handler → where a file of these declares it."""
+        found = [item for document in stage.load.order for item in document.declarations if is_right(item.path) and item.file in paths]
+        return {item.handler: whereabouts.words(item.file, item.line) for item in found}
 
     def _check_options(self) -> None:
         mode = self.options.get("mode") or "auto"
@@ -305,6 +313,7 @@ class _Planner:
             "version": self.version,
             "proof": writes,
             **self._demands(load, wanted),
+            "written": sorted(self._missing(wanted).handlers),
             "remove": self.removing,
             "section": Section(load.handlers, load.default),
             "unit": self.options.get("unit") or (self.node.get("unit") or {}).get("name"),

@@ -12,6 +12,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release
     OLD_CRI,
     SHORT_CRI,
 )
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering import marks
 
 Table = t.Dict[str, t.Any]
@@ -84,6 +85,36 @@ def own_wants(texts: t.Mapping[str, str], foreign: t.Mapping[str, t.Optional[str
     return Wanted(handlers, default, cdi)
 
 
+def refuse_strangers(
+    carried: t.Iterable[str], written: t.Optional[t.Iterable[str]], declared: t.Iterable[str], places: t.Mapping[str, str]
+) -> None:
+    """What somebody has put between our marks, or into our file, would go with our next change. It is not taken for ours in silence.
+
+    :param carried: handlers that stand there. :param written: those that runs have written; None: nobody knows. :param places: where each stands.
+    :raises RuntimeGateError: there is one that no run has written, and that is not declared either.
+    """
+    strange = sorted(set(carried) - set(written) - set(declared)) if written is not None else []
+    if strange:
+        told = ", ".join("%s (%s)" % (name, places[name]) if name in places else name for name in strange)
+        raise RuntimeGateError(
+            "handlers that no run has written stand between our marks or in our file: %s. Lines there are overwritten, and go when ours go. Move "
+            "their tables out of it, or declare them in runtime_gate_handlers" % told
+        )
+
+
+def unmarked(carried: t.Iterable[str], written: t.Optional[t.Iterable[str]], places: t.Mapping[str, str]) -> t.Dict[str, str]:
+    """name → the sentence about each handler that a run has written, and that stands in a file without our mark now.
+
+    :param places: where each handler stands that the files declare without ours.
+    """
+    left = sorted((set(written or ()) & set(places)) - set(carried))
+    return {
+        name: "handler %s stands in %s, without our marks, and an earlier run had written it: it counts as somebody else's now, and removal leaves it "
+        "there. Delete its table by hand if it shall go" % (name, places[name])
+        for name in left
+    }
+
+
 def _plugin_tables(tree: Table) -> t.Dict[str, Table]:
     plugins = tree.get("plugins")
     plugins = plugins if isinstance(plugins, dict) else {}
@@ -105,4 +136,4 @@ def _neutral(table: Table) -> Table:
     return {("sandboxer" if key == "sandbox_mode" else key): value for key, value in table.items()}
 
 
-__all__ = ("DROP_IN", "Wanted", "foreign_texts", "is_own_drop_in", "own_wants")
+__all__ = ("DROP_IN", "Wanted", "foreign_texts", "is_own_drop_in", "own_wants", "refuse_strangers", "unmarked")

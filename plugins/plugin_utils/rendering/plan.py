@@ -75,6 +75,7 @@ class _Planner:
         self.foreign: Texts = ours.foreign_texts(self.now.texts, self._is_looked_at)
         self.carried = ours.own_wants(self.now.texts, self.foreign)
         self.foreign.update(self.place.without_ours(self.now, self.carried))
+        self.written: t.Optional[t.List[str]] = self.node.get("written_handlers")
         #: What there has to be for a start to be told at all: an empty file where -c names one that is missing.
         self.padding: Texts = self._padding()
         self.bare: Texts = {}
@@ -83,13 +84,20 @@ class _Planner:
     # ---- the way through
 
     def plan(self) -> Plan:
+        declared = [handler.name for handler in self.desired.handlers]
+        ours.refuse_strangers(self.carried.handlers, self.written, declared, self._places(self.now, self.foreign))
         base = self._base()
         self.mode = self._mode(base)
         wanted = self._wanted(base)
         stage, changes = self._rendered(base, wanted)
         section = stage.loadable()
         self._check_binary_of_default(section)
-        return self._assembled(stage, section, changes, wanted)
+        return self._assembled(base, stage, section, changes, wanted)
+
+    @staticmethod
+    def _places(stage: Stage, paths: t.Container[str]) -> t.Dict[str, str]:
+        """handler → where a file of these declares it."""
+        return {item.handler: whereabouts.words(item.file, item.line) for item in stage.situation.declarations() if item.file in paths}
 
     def _is_looked_at(self, path: str) -> bool:
         return path in self.now.load.paths or self.place.is_ours_to_look_at(path)
@@ -131,6 +139,9 @@ class _Planner:
         if mended is not None:
             bare[stage.root] = mended
             stage = self._stage(bare)
+        if self.removing:
+            self._unsign(stage, bare)
+            stage = self._stage(bare)
         if self.removing and stage.root in self.padding and bare.get(stage.root, "") is None:
             # The daemon is started with -c: without the file it would not start at all.
             bare[stage.root] = ""
@@ -140,6 +151,17 @@ class _Planner:
             stage = self._stage(bare) if moved else stage
         self.bare = bare
         return stage
+
+    def _unsign(self, stage: Stage, bare: Texts) -> None:
+        """A repair stays when our handlers go: with the first text CRI would not come up, or lose handlers. That is said."""
+        text, reasons = repair.unsigned(stage.text(stage.root) or "")
+        if not reasons:
+            return
+        bare[stage.root] = text
+        self.notes.append(
+            "%s stays as an earlier run has repaired it (%s), since with its first text the node would lose what it serves now; that text is in "
+            "the backups under /var/lib/runtime-gate on the node, while they last" % (stage.root, "; ".join(reasons))
+        )
 
     def _migrated(self, stage: Stage) -> Texts:
         if self.options["migrate"] != 3:
@@ -316,9 +338,10 @@ class _Planner:
             text = None if root in self.padding else stage.text(root)
             if spot.pattern:
                 text = self._with_import(root, text, spot.pattern, version)
-            changes_content = self.now.text(spot.path) != content
-            if changes_content and self.now.reads(spot.path) and self._marked(base, root, text) != self.now.text(root):
-                # Both files would change, and the present root reads this one: there would be no one moment of change.
+            present = self.now.text(spot.path)
+            in_use = present is not None or self.now.reads(spot.path)
+            if present != content and in_use and self._marked(base, root, text) != self.now.text(root):
+                # Both files would change, and the present root reads this one, or it is there: there would be no one moment of change.
                 continue
             return dict({spot.path: content}, **({} if text is None or text == base.text(root) else {root: text}))
         raise RuntimeGateError("%s: there is no place for a drop-in that nothing else uses; use runtime_gate_mode: merge" % root)
@@ -471,7 +494,7 @@ class _Planner:
 
     # ---- the plan
 
-    def _assembled(self, stage: Stage, section: Section, changes: Texts, wanted: ours.Wanted) -> Plan:
+    def _assembled(self, base: Stage, stage: Stage, section: Section, changes: Texts, wanted: ours.Wanted) -> Plan:
         before, after = self._states(section)
         settled = self._settled(changes)
         writes, commit = self._writes({path: text for path, text in settled.items() if not self.place.renders(path)})
@@ -480,6 +503,12 @@ class _Planner:
         if default_changes and wanted.default is None and not self.removing and before.default != after.default:
             raise RuntimeGateError(whereabouts.changed_default(stage.load.order, str(before.default), str(after.default)))
         variables = self.place.say(wanted)
+        places = self._places(base, base.load.paths)
+        # Lines are told as they are in the file now.
+        places.update({name: place for name, place in self._places(self.now, self.now.load.paths).items() if name in places})
+        unmarked = ours.unmarked(self.carried.handlers, self.written, places)
+        declared = {handler.name for handler in self.desired.handlers}
+        self.notes += [sentence for name, sentence in unmarked.items() if name not in declared]
         return {
             "writes": writes,
             "commit": commit,
@@ -488,6 +517,7 @@ class _Planner:
             "version": self.version,
             "proof": self._proof(settled, writes),
             **self._demands(section, wanted),
+            "written": sorted({*unmarked, *self._own_names(stage), *(() if self.removing else self._missing(base, wanted).handlers)}),
             "remove": self.removing,
             "section": section,
             "unit": self.options.get("unit") or (self.node.get("unit") or {}).get("name"),
@@ -505,6 +535,10 @@ class _Planner:
             "needs_blast_radius": default_changes and not self.options.get("accept_blast_radius"),
             "blast_radius": reach,
         }
+
+    def _own_names(self, stage: Stage) -> t.Iterable[str]:
+        """Handlers in lines and files of ours."""
+        return ours.own_wants(stage.texts, ours.foreign_texts(stage.texts, self._is_looked_at)).handlers
 
     def _executable(self) -> t.Optional[str]:
         """The binary of the running daemon, else the one that a start would run."""
@@ -562,8 +596,9 @@ class _Planner:
         contents = [path for path in changes if changes[path] is not None and self.now.text(path) is not None]
         if len(contents) > 1:
             raise RuntimeGateError(
-                "%s would have to change in one step, which cannot be done: run this once with `repair: true` and no handlers, "
-                "then again; or mend the root file by hand first, as the fault on it says" % " and ".join(sorted(contents))
+                "%s would have to change in one step, which cannot be done: run this once with runtime_gate_repair: true and "
+                "runtime_gate_handlers: {} (what is there of ours stays), then again as now; or mend the root file by hand first, as the "
+                "fault on it says" % " and ".join(sorted(contents))
             )
         order = [path for path in sorted(changes) if path != switch and changes[path] is not None]
         order += [switch] + [path for path in sorted(changes) if path != switch and changes[path] is None]

@@ -22,6 +22,8 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.st
 Table = t.Dict[str, t.Any]
 Edit = t.Dict[str, t.Any]
 
+#: A comment of ours under a repaired file: what was wrong with it. It tells removal what it does not undo.
+_REPAIRED = "# Repaired by kubenode.runtime_gate: "
 #: What stands in disabled_plugins where CRI is switched off.
 _CRI_NAMES = (SHORT_CRI, OLD_CRI, NEW_RUNTIME, NEW_IMAGES)
 
@@ -152,13 +154,29 @@ def repaired_root(stage: Stage, repair: bool, notes: t.List[str]) -> t.Optional[
         )
     if text is None:
         raise RuntimeGateError("%s cannot be repaired: its text is not known" % path)
+    mended: t.List[str] = []
     for _round in range(4):
         found = ailments(text, path, rules)
         if not found:
-            return text
+            return _signed(text, mended)
+        mended.append(found[0].reason)
         notes.append("%s is repaired: %s" % (path, found[0].reason))
         text = _mended(text, path, found[0])
     raise RuntimeGateError("%s cannot be repaired in its text: %s" % (path, found[0].reason))
+
+
+def _signed(text: str, reasons: t.Sequence[str]) -> str:
+    """The text with a comment for each repair."""
+    ending = "\r\n" if "\r\n" in text else "\n"
+    text += "" if text.endswith("\n") else ending
+    return text + "".join(_REPAIRED + reason + ending for reason in reasons if _REPAIRED + reason not in text)
+
+
+def unsigned(text: str) -> t.Tuple[str, t.List[str]]:
+    """(the text without our comments, what each of them says)."""
+    lines = text.split("\n")
+    reasons = [line.rstrip("\r")[len(_REPAIRED) :] for line in lines if line.startswith(_REPAIRED)]
+    return "\n".join(line for line in lines if not line.startswith(_REPAIRED)), reasons
 
 
 def _mended(text: str, path: str, ailment: Ailment) -> str:
@@ -169,4 +187,4 @@ def _mended(text: str, path: str, ailment: Ailment) -> str:
     return mended
 
 
-__all__ = ("Ailment", "ailments", "repaired_root")
+__all__ = ("Ailment", "ailments", "repaired_root", "unsigned")

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import pathlib
 import typing as t
 
 import pytest
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import handlers_steps
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node.state import State
 
 
 @pytest.fixture
@@ -40,6 +42,15 @@ def test_what_was_interrupted_ends_before_the_node_is_read(seen: t.List[t.Any]) 
     assert answer["recovered"] == {"msg": "done"}
     found = answer["capture"]["node"]["binaries"]
     assert found["sh"] is True and found["/no/such"] is False and found["runc"] is True
+
+
+def test_the_handlers_that_runs_have_written_are_told(seen: t.List[t.Any], tmp_path: pathlib.Path) -> None:
+    request = {"step": "collect", "options": {"state_directory": str(tmp_path)}, "collect": {}}
+    assert handlers_steps.run(request)["capture"]["node"]["written_handlers"] is None
+    State(str(tmp_path)).write_handlers({"b", "a"})
+    assert handlers_steps.run(request)["capture"]["node"]["written_handlers"] == ["a", "b"]
+    (tmp_path / "handlers.json").write_text("[]")
+    assert handlers_steps.run(request)["capture"]["node"]["written_handlers"] is None
 
 
 def test_proof_and_change_get_the_plan(seen: t.List[t.Any]) -> None:

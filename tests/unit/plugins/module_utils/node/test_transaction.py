@@ -393,6 +393,50 @@ def test_a_journal_that_fails_later_does_not_stop_it(node: Node, monkeypatch: py
     assert result["state"] == "applied" and "journal could not be written" in result["notes"][0]
 
 
+# ---- the names of what is ours
+
+
+def _written(node: Node) -> t.Optional[t.List[str]]:
+    return State(str(node.state)).written_handlers()
+
+
+def _have_written(node: Node, *names: str) -> None:
+    node.state.mkdir(mode=0o700, exist_ok=True)
+    State(str(node.state)).write_handlers(names)
+
+
+def test_the_names_of_our_handlers_are_kept(node: Node) -> None:
+    assert _written(node) is None
+    node.apply(node.plan(written=["mine"]))
+    assert _written(node) == ["mine"]
+
+
+def test_the_names_are_as_they_were_after_the_way_back(node: Node) -> None:
+    _have_written(node, "old")
+    node.refuses = "mine"
+    assert node.apply(node.plan(written=["mine"]))["state"] == "rolled_back" and _written(node) == ["old"]
+
+
+def test_an_interrupted_change_has_named_what_it_writes(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    _have_written(node, "old")
+    _interrupt(node, monkeypatch, tree, "remove_obsolete", plan=node.plan(written=["mine"]))
+    assert _written(node) == ["mine", "old"]
+    assert node.recover()["action"] == "finished" and _written(node) == ["mine"]
+
+
+def test_names_that_cannot_be_noted_are_no_failure(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = State.write_handlers
+    calls: t.List[t.Any] = []
+
+    def fails_at_the_end(self: State, names: t.Iterable[str]) -> None:
+        calls.append(names)
+        _fails() if len(calls) > 1 else real(self, names)
+
+    monkeypatch.setattr(State, "write_handlers", fails_at_the_end)
+    result = node.apply(node.plan(written=["mine"]))
+    assert result["state"] == "applied" and "could not be noted: no space left" in result["notes"][0]
+
+
 # ---- the way back
 
 

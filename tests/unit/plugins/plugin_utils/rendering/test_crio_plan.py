@@ -131,6 +131,19 @@ def test_what_is_there_already_is_not_written() -> None:
     assert made["writes"] == [] and "it is used as it stands" in made["conflicts"][0]
 
 
+def test_a_table_in_our_file_that_no_run_wrote_is_not_adopted() -> None:
+    first = node()
+    made = plan(first, handlers={"x": {"preset": "kata"}})
+    assert made["written"] == ["x"]
+    text = made["writes"][0]["text"] + '[crio.runtime.runtimes.hand]\nruntime_path = "%s"\nruntime_type = "vm"\n' % KATA
+    capture = node({OURS: text})
+    capture["node"]["written_handlers"] = ["x"]
+    for options in ({"handlers": {"x": {"preset": "kata"}}}, {"remove": True}):
+        with pytest.raises(RuntimeGateError, match=r"in our file: hand \(%s, line \d+\)" % OURS):
+            plan(capture, **options)
+    assert plan(capture, handlers={"hand": {"state": "absent"}})["written"] == ["x"]
+
+
 def test_a_default_that_a_later_file_or_the_command_line_sets() -> None:
     later = {D + "zzzzz.conf": '[crio.runtime]\ndefault_runtime = "crun"\n'}
     with pytest.raises(RuntimeGateError, match="zzzzz.conf, line 2, names another one and is loaded later"):

@@ -510,10 +510,98 @@ def test_only_one_file_can_change_its_content_in_one_step() -> None:
     foreign = "version = 2\n" + nodes.handler(nodes.OLD, "runc")
     text = 'disabled_plugins = ["io.containerd.grpc.v1.cri"]\nimports = ["/etc/containerd/conf.d/*.toml"]\nversion = 2\n'
     files = {nodes.CONFIG: text, FOREIGN: foreign}
-    assert "run this once with `repair: true` and no handlers" in refusal(files, "1.7.28", handlers=NVIDIA, repair=True)
+    assert "run this once with runtime_gate_repair: true and runtime_gate_handlers: {}" in refusal(files, "1.7.28", handlers=NVIDIA, repair=True)
     mended = nodes.after(files, plan_of(files, "1.7.28", repair=True))
     done = nodes.after(mended, plan_of(mended, "1.7.28", handlers=NVIDIA, repair=True))
     assert set(section_of(done, "1.7.28").handlers) == {"runc", "nvidia"}
+
+
+@pytest.mark.parametrize("release", ["2.1.4", "2.3.7"])
+@pytest.mark.parametrize("first", [nodes.EMPTY, nodes.VERSION_2, nodes.VERSION_3])
+@pytest.mark.parametrize(
+    "second",
+    [
+        nodes.DOCKER,
+        'disabled_plugins = ["cri"]\nimports = ["/etc/containerd/conf.d/*.toml"]\n',
+        'imports = ["/etc/containerd/conf.d/*.toml"]\n' + nodes.NO_VERSION,
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"crun": {"preset": "crun"}}])
+def test_a_repair_beside_a_drop_in_of_ours_needs_no_second_run(first: str, second: str, more: t.Dict[str, t.Any], release: str) -> None:
+    """A package has put its own root file in the place of the one with our import: the drop-in is still there."""
+    files = dict(nodes.after({nodes.CONFIG: first}, plan_of({nodes.CONFIG: first}, release, handlers=NVIDIA)), **{nodes.CONFIG: second})
+    plan = plan_of(files, release, handlers=dict(NVIDIA, **more), repair=True)
+    written = [write["path"] for write in plan["writes"] if write["text"] is not None and write["path"] in files]
+    assert written in ([], [nodes.CONFIG], [DROP_IN])
+    assert {"runc", "nvidia", *more} <= set(section_of(nodes.after(files, plan), release).handlers)
+
+
+@pytest.mark.parametrize("root", [nodes.DOCKER, nodes.DOCKER.rstrip("\n"), nodes.DOCKER.replace("\n", "\r\n")])
+@pytest.mark.parametrize("release", ["1.7.28", "2.1.4"])
+def test_removal_says_that_a_repair_stays(root: str, release: str) -> None:
+    files = {nodes.CONFIG: root}
+    done = nodes.after(files, plan_of(files, release, handlers=NVIDIA, repair=True))
+    assert plan_of(done, release, handlers=NVIDIA, repair=True)["writes"] == []
+    removal = plan_of(done, release, remove=True)
+    (note,) = removal["notes"]
+    assert note.startswith("%s stays as an earlier run has repaired it (" % nodes.CONFIG)
+    assert "CRI is switched off by disabled_plugins), since with its first text" in note
+    left = nodes.after(done, removal)
+    mended = root.replace('["cri"]', "[]").rstrip("\r\n")
+    assert left[nodes.CONFIG].rstrip("\r\n").endswith(mended) and "kubenode" not in left[nodes.CONFIG] and set(left) == set(files)
+    assert plan_of(left, release, remove=True)["notes"] == [] and plan_of(left, release, remove=True)["writes"] == []
+
+
+# ---- what somebody has done with our marks
+
+
+def test_a_table_between_our_marks_that_no_run_wrote_is_not_adopted() -> None:
+    plan = plan_of(V2, "1.7.28", handlers=NVIDIA)
+    assert plan["written"] == ["nvidia"]
+    done = nodes.after(V2, plan)
+    by_hand = dict(done, **{nodes.CONFIG: done[nodes.CONFIG].replace("# <<<", nodes.handler(nodes.OLD, "hand") + "# <<<")})
+    line = by_hand[nodes.CONFIG].split("\n").index("[%s.containerd.runtimes.hand]" % nodes.OLD) + 1
+    state = {"written_handlers": ["nvidia"]}
+    for options in ({"handlers": NVIDIA}, {"remove": True}):
+        said = refusal(by_hand, "1.7.28", node=state, **options)
+        assert "between our marks or in our file: hand (%s, line %d)." % (nodes.CONFIG, line) in said and "Move their tables out" in said
+    declared = plan_of(by_hand, "1.7.28", node=state, handlers=dict(NVIDIA, hand={"runtime_type": "io.containerd.runc.v2"}))
+    assert declared["written"] == ["hand", "nvidia"]
+    gone = nodes.after(by_hand, plan_of(by_hand, "1.7.28", node=state, handlers=dict(NVIDIA, hand={"state": "absent"})))
+    assert "hand" not in section_of(gone, "1.7.28").handlers
+    moved = dict(done, **{nodes.CONFIG: done[nodes.CONFIG] + nodes.handler(nodes.OLD, "hand")})
+    assert "hand" in section_of(nodes.after(moved, plan_of(moved, "1.7.28", node=state, remove=True)), "1.7.28").handlers
+    # Nobody knows what was written: an earlier release of ours, or the state is lost.
+    assert plan_of(by_hand, "1.7.28", remove=True)["written"] == []
+
+
+def test_a_drop_in_of_ours_with_a_table_of_somebody_elses() -> None:
+    done = nodes.after(V3, plan_of(V3, handlers=NVIDIA))
+    done[DROP_IN] += nodes.handler(nodes.NEW, "hand")
+    assert "in our file: hand (%s, line " % DROP_IN in refusal(done, node={"written_handlers": ["nvidia"]}, remove=True)
+
+
+def test_handlers_of_ours_that_have_lost_their_marks_are_told() -> None:
+    done = nodes.after(V2, plan_of(V2, "1.7.28", handlers=NVIDIA))
+    bare = "".join(line for line in done[nodes.CONFIG].splitlines(True) if "kubenode.runtime_gate" not in line)
+    line = bare.split("\n").index("[%s.containerd.runtimes.nvidia]" % nodes.OLD) + 1
+    files, state = {nodes.CONFIG: bare}, {"written_handlers": ["nvidia"]}
+    plan = plan_of(files, "1.7.28", node=state, remove=True)
+    assert plan["writes"] == [] and plan["written"] == ["nvidia"]
+    assert plan["notes"] == [
+        "handler nvidia stands in %s, line %d, without our marks, and an earlier run had written it: it counts as somebody else's now, and removal "
+        "leaves it there. Delete its table by hand if it shall go" % (nodes.CONFIG, line)
+    ]
+    assert plan_of(V2, "1.7.28", node=state, remove=True)["notes"] == []
+    # As declared, it is simply there.
+    assert plan_of(files, "1.7.28", node=state, handlers=NVIDIA)["notes"] == []
+
+
+def test_runc_that_was_written_out_for_1_x_is_known_as_ours() -> None:
+    files = {nodes.CONFIG: "version = 2\n"}
+    plan = plan_of(files, "1.7.28", handlers=NVIDIA)
+    assert plan["written"] == ["nvidia", "runc"]
+    assert plan_of(nodes.after(files, plan), "1.7.28", node={"written_handlers": plan["written"]}, handlers=NVIDIA)["writes"] == []
 
 
 def test_migration_is_for_2_x_and_for_what_is_loaded_whole() -> None:
