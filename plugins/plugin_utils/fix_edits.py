@@ -8,6 +8,7 @@ import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils import toml_spans
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.rendering.toml_text import toml_library
 
 Path = t.Tuple[str, ...]
 Edit = t.Mapping[str, t.Any]
@@ -42,9 +43,7 @@ def _key_path(header: str) -> Path:
 
 
 def _toml(value: t.Any) -> str:
-    import tomlkit
-
-    return tomlkit.item(value).as_string()
+    return toml_library().item(value).as_string()
 
 
 def _find(text: str, path: Path) -> t.Optional[t.Any]:
@@ -102,9 +101,7 @@ def _set_inline(text: str, inline: t.Any, pair: str) -> str:
 
 
 def _toml_key(key: str) -> str:
-    import tomlkit
-
-    return tomlkit.key(key).as_string()
+    return toml_library().key(key).as_string()
 
 
 def _unset(text: str, edit: Edit) -> str:
