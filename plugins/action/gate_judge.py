@@ -55,7 +55,8 @@ class ActionModule(KubectlAction):
             # A node that waits for the gate behind this taint is to be judged as if it were gone, or the gate would see no pod to judge for.
             arguments["policy"] = ignoring(arguments["policy"], (parse_taint(arguments["startup_taint"]) or {}).get("key", ""))
             key = gate_cluster.key_of(arguments)
-            cluster = gate_cluster.read(store, arguments, self._kubectl)
+            runtime, _why = gate_record.runtime_of(host, arguments["runtime"])
+            cluster = gate_cluster.read_for(store, arguments, self._kubectl, runtime["identity"], arguments["node_name"])
             record = gate_record.judge_host(host, arguments["runtime"], cluster, _options(arguments))
             this_round.claim_node(record)
         except RuntimeGateError as error:

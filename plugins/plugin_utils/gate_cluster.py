@@ -11,7 +11,9 @@ import hashlib
 import json
 import typing as t
 
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.node_identity import keys_of_host, keys_of_node
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.policy import needs_workloads
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.runtime_class import read_references, unfolded
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.crosscheck_inputs import CLUSTER_OPTION, gather
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import RunStore
@@ -53,7 +55,9 @@ def key_of(arguments: t.Mapping[str, t.Any]) -> str:
 
 
 def read(store: RunStore, arguments: t.Mapping[str, t.Any], kubectl: t.Callable[[str], str]) -> Data:
-    """``classes``, ``nodes`` (Node objects) and ``workloads`` (None where one host's judgement does not need them).
+    """``classes`` and ``workloads``, of which one is enough for each class that is named; None where the policy does not need them.
+
+    Every host asks, in a process of its own: what it gets does not grow with the cluster. ``remembered`` has all.
 
     :param arguments: those of gate_judge.
     :param kubectl: runs a command on the kubectl host and returns what it prints.
@@ -63,11 +67,57 @@ def read(store: RunStore, arguments: t.Mapping[str, t.Any], kubectl: t.Callable[
 
     def produce() -> Data:
         found = _read(arguments, kubectl)
-        # A cluster's pods are many, and only the closing step looks at them all: no host has to read them.
         store.once(_whole(key), lambda: found)
-        return dict(found, workloads=found["workloads"] if needs_workloads(arguments["policy"]) else None, events=None)
+        _keep_nodes(store, key, found["nodes"])
+        return {"classes": found["classes"], "workloads": _naming(found["workloads"]) if needs_workloads(arguments["policy"]) else None}
 
     return store.once(key, produce)
+
+
+def read_for(
+    store: RunStore,
+    arguments: t.Mapping[str, t.Any],
+    kubectl: t.Callable[[str], str],
+    identity: t.Optional[t.Mapping[str, t.Any]],
+    node_name: t.Optional[str],
+) -> Data:
+    """What ``read`` gives, and ``nodes``: the Node objects that this host could be.
+
+    :param identity: what its facts say of it. :param node_name: what the operator says.
+    :raises RuntimeGateError: as read does.
+    """
+    found, key = read(store, arguments, kubectl), key_of(arguments)
+    names: t.Dict[str, None] = {}
+    for sign in keys_of_host(identity, node_name):
+        names.update(dict.fromkeys(store.record(_signs_of(key), sign) or ()))
+    return dict(found, nodes=[node for name in names for node in store.record(_nodes_of(key), name) or ()])
+
+
+def _keep_nodes(store: RunStore, key: str, nodes: t.Sequence[Data]) -> None:
+    """Each Node by its name, and its name by each sign of it."""
+    named: t.Dict[str, t.List[Data]] = {}
+    signs: t.Dict[str, t.List[str]] = {}
+    for node in nodes:
+        name, *others = keys_of_node(node)
+        named.setdefault(name, []).append(node)
+        for sign in (name, *others):
+            # Two already tell that a sign is not that of one Node alone; cloned machines may all have the same.
+            if len(signs.setdefault(sign, [])) < 2:
+                signs[sign].append(name)
+    for name, those in named.items():
+        store.put_record(_nodes_of(key), name, those)
+    for sign, names in signs.items():
+        store.put_record(_signs_of(key), sign, names)
+
+
+def _naming(workloads: t.Iterable[t.Any]) -> t.List[t.Any]:
+    """The first workload of each class that one names: whether a class is used is all that a host's judgement asks."""
+    found: t.Dict[str, t.Any] = {}
+    for workload in unfolded(workloads):
+        references = read_references([workload])
+        for name in references.by_class if references else ():
+            found.setdefault(name, workload)
+    return list(found.values())
 
 
 def remembered(store: RunStore, key: str) -> t.Optional[Data]:
@@ -90,6 +140,14 @@ def _whole(key: str) -> str:
     return key + " whole"
 
 
+def _nodes_of(key: str) -> str:
+    return key + " nodes"
+
+
+def _signs_of(key: str) -> str:
+    return key + " signs of nodes"
+
+
 def _read(arguments: t.Mapping[str, t.Any], kubectl: t.Callable[[str], str]) -> Data:
     options = ("manifests", "policy", "nodes", "read_workloads", "failing_pods")
     params = dict(arguments["cluster"], **{key: arguments.get(key) for key in options})
@@ -106,4 +164,4 @@ def _read(arguments: t.Mapping[str, t.Any], kubectl: t.Callable[[str], str]) -> 
     return {"classes": found.classes, "nodes": found.nodes, "workloads": found.workloads, "events": found.events}
 
 
-__all__ = ("OPTIONS", "key_of", "read", "read_whole", "remembered")
+__all__ = ("OPTIONS", "key_of", "read", "read_for", "read_whole", "remembered")

@@ -69,7 +69,8 @@ class GateRound:
 
     def is_complete(self) -> bool:
         """Whether every host of the batch that is still in the play has its record."""
-        return all(self._store.has_record(self._kind, host) for host in self._batch)
+        # From the end: hosts come about in their order, so the last one tells at once that the batch is not complete.
+        return all(self._store.has_record(self._kind, host) for host in reversed(self._batch))
 
     def may_close(self) -> bool:
         """True for exactly one host of the batch, once."""

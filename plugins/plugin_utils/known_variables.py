@@ -35,7 +35,9 @@ def warnings(task_vars: t.Mapping[str, t.Any], store: RunStore) -> t.List[str]:
     People may have variables of their own with such a name: nothing is refused.
     """
     host = task_vars["inventory_hostname"]
-    strange = sorted(name for name in task_vars if str(name).startswith(PREFIX) and name not in known())
+    # Each host has a process of its own, and the specs are some 100 KB of YAML: they are parsed once a run.
+    ours = frozenset(store.once("known variables", lambda: sorted(known())))
+    strange = sorted(name for name in task_vars if str(name).startswith(PREFIX) and name not in ours)
     return [_sentence(name, host) for name in strange if store.claim("unknown variable %s" % name)]
 
 

@@ -98,6 +98,13 @@ class RunStore:
         """Keep the record of this host; a later one of the same kind and host takes its place."""
         self._write(os.path.join(self._kind_folder(kind), _file_name(host)), {"host": host, "record": record})
 
+    def record(self, kind: str, host: str) -> t.Any:
+        """The record of this host; None where it has none."""
+        try:
+            return self._read(os.path.join(self._kind_folder(kind), _file_name(host)))["record"]
+        except FileNotFoundError:
+            return None
+
     def has_record(self, kind: str, host: str) -> bool:
         """Whether this host has a record of this kind, without reading it."""
         return os.path.exists(os.path.join(self._kind_folder(kind), _file_name(host)))

@@ -19,6 +19,8 @@ import typing as t
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.foreign import part
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
 
+_IDS = ("bootID", "machineID")
+
 
 def identify(
     identity: t.Mapping[str, t.Any] | None,
@@ -51,6 +53,21 @@ def identify(
         "reason": reason if name in by_name else f"{reason}; no Node of that name is registered",
         "conflict": _conflict(signs, by_name),
     }
+
+
+def keys_of_node(node: t.Mapping[str, t.Any]) -> list[str]:
+    """By what identify() can find this Node: its name first, its boot id and machine id as far as it has them."""
+    info = part(node, "status", "nodeInfo", where="a node")
+    ids = [f"{key} {_plain(info[key])}" for key in _IDS if info.get(key)]
+    return [f"name {part(node, 'metadata', where='a node').get('name')}", *ids]
+
+
+def keys_of_host(identity: t.Mapping[str, t.Any] | None, node_name: str | None = None) -> list[str]:
+    """The keys of all Nodes that matter for identify() of this host: with only those it gives the same answer as with every Node."""
+    identity = identity or {}
+    ids = {"bootID": identity.get("boot_id"), "machineID": identity.get("machine_id")}
+    names = {name for source, name, _reason in _signs(identity, {}, node_name) if source not in ("boot_id", "machine_id") and name}
+    return [*(f"name {name}" for name in sorted(names)), *(f"{key} {_plain(ids[key])}" for key in _IDS if ids[key])]
 
 
 def _signs(
