@@ -10,7 +10,6 @@ line.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import json
 import os
@@ -220,7 +219,7 @@ def _node_name(root: str, kubeconfig: t.Optional[str]) -> t.Optional[str]:
 def _decoded(data: bytes) -> bytes:
     """Base64 decoded, empty when it is none."""
     try:
-        return base64.b64decode(data)
+        return binascii.a2b_base64(data)
     except binascii.Error:
         return b""
 
