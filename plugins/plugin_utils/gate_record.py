@@ -128,12 +128,22 @@ def judge_host(host: str, result: t.Mapping[str, t.Any], cluster: t.Mapping[str,
         "restart_pending": runtime.get("restart_pending"),
         "faults": [] if unread else runtime.get("faults") or [],
         "cells": {column_of(verdict): verdict["verdict"] for verdict in answer["verdicts"]},
+        "changed_at_restart": _changed_at_restart(answer["verdicts"], runtime.get("restart_changes") or {}),
         "verdicts": [verdict for verdict in answer["verdicts"] if _notable(verdict)],
         "notices": answer["notices"],
         "policy": options.policy,
         "fleet": _fleet_facts(runtime),
         "place": registered,
     }
+
+
+def _changed_at_restart(verdicts: t.Iterable[Data], changes: t.Container[str]) -> t.List[str]:
+    """The columns of handlers that are loaded, and will be after a restart, with other settings than now."""
+    return sorted(
+        column_of(verdict)
+        for verdict in verdicts
+        if verdict["verdict"] == "ok" and verdict["after_restart"] == "loaded" and verdict["handler"] in changes
+    )
 
 
 def _fix_of_unread(host: str, why: str) -> str:

@@ -28,6 +28,8 @@ _EMPTY = "-"
 _NOT_TARGETED = "not targeted (-)"
 _GAP = "  "
 _INDENT = "    "
+#: The fault "stale-daemon" of core.faults.catalogue: the running daemon has something else than the files would give.
+_STALE = 1
 _COLORS = {"ok": "green", _EMPTY: "dark gray", "taint": "dark gray"}
 #: What a report's rows are, by its source.
 _ROWS = {"node": "hosts", "api": "Nodes", "pools": "pools"}
@@ -36,6 +38,7 @@ _LEGEND = (
     ("taint", "taint: selected, but a taint keeps the class away"),
     ("restart", "restart: not loaded, a restart would load it"),
     ("lost at restart", "lost at restart: loaded now, the next restart loses it"),
+    ("changed at restart", "changed at restart: loaded now, the next restart loads it with other settings"),
 )
 
 
@@ -84,9 +87,17 @@ def _row(host: Data) -> Row:
         why.append("%s: %s" % (", ".join(names), reason))
         if fix:
             why.append("fix: %s" % fix)
+    why += _at_restart(host)
     if host["error"]:
         why.append(host["error"])
     return Row(name_of(host), runtime_of(host), cells_of(host), host["fails"], why)
+
+
+def _at_restart(host: Data) -> t.List[str]:
+    """What a restart would change, the default handler too, where no verdict has told it."""
+    told = {number for verdict in host["verdicts"] for number in verdict.get("faults") or ()}
+    stale = [fault for fault in host.get("faults") or () if fault.get("id") == _STALE and _STALE not in told]
+    return [text for fault in stale for text in ("at the next restart: %s" % fault["message"], "fix: %s" % fault["fix"])]
 
 
 def _columns(rows: t.Sequence[Row], width: int) -> t.List[str]:

@@ -32,8 +32,10 @@ def column_of(verdict: Data) -> str:
 
 
 def cells_of(host: Data) -> t.Dict[str, str]:
-    """column -> word of one host of the report. A pending handler and a time bomb, unless this run would defuse it, have their own."""
+    """column -> word of one host of the report. Pending handlers have their own, and so have those of which a restart makes something else:
+    time bombs, unless this run would defuse them, and handlers that would come back with other settings."""
     cells = {column: _CELLS.get(word, word) for column, word in host["cells"].items()}
+    cells.update(dict.fromkeys(host.get("changed_at_restart") or (), "changed at restart"))
     for verdict in host["verdicts"]:
         if verdict["pending"]:
             cells[column_of(verdict)] = "pending"

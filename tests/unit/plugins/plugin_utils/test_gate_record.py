@@ -57,6 +57,14 @@ def judge(result, *nodes, host="w1", classes=None, **options):
     return gate_record.judge_host(host, result, cluster(*nodes, classes=classes), Options(policy={}, **options))
 
 
+def test_a_handler_that_a_restart_changes_is_told_and_passes():
+    changes = {"nvidia": ["options.BinaryName"], "other": ["snapshotter"]}
+    made = judge(facts("runc", "nvidia", restart_changes=changes), node("w1", GPU))
+    assert made["changed_at_restart"] == ["nvidia"] and made["cells"] == {"nvidia": "ok"} and not made["fails"]
+    assert judge(facts("runc", "nvidia", loses=["nvidia"], restart_changes=changes), node("w1", GPU))["changed_at_restart"] == []
+    assert judge(facts("runc", "nvidia", restart_changes=changes), node("w1"))["changed_at_restart"] == []
+
+
 def test_a_loaded_handler_passes():
     record = judge(facts("nvidia", "runc"), node("w1", GPU))
     assert (record["node"], record["registered"], record["fails"], record["error"]) == ("w1", True, False, None)

@@ -54,6 +54,23 @@ def report(*hosts, notices=(), not_judged=None, cluster_nodes=0):
     }
 
 
+def test_what_a_restart_would_change_is_seen_where_everything_is_ok():
+    stale = {"id": 1, "name": "stale-daemon", "severity": "warning", "message": "a restart changes crun; makes crun the default (now runc)", "fix": "Restart."}
+    entry = dict(host("w1", {"crun": "ok", "runc": "ok"}), faults=[stale], changed_at_restart=["crun"])
+    shown = report_table.render(report(entry), width=100)
+    assert shown[2:7] == [
+        "w1    containerd 2.1.9  changed at restart  ok",
+        "    at the next restart: a restart changes crun; makes crun the default (now runc)",
+        "    fix: Restart.",
+        "",
+        "changed at restart: loaded now, the next restart loads it with other settings",
+    ]
+    assert shown[-1] == "1 of 1 hosts judged; 1 ok, 1 changed at restart; none fails"
+    told = [dict(verdict("kata", "restart_required", True), faults=[1])]
+    again = report_table.render(report(dict(host("w1", {"kata": "restart_required"}, told), faults=[stale])), width=100)
+    assert "at the next restart" not in "\n".join(again)
+
+
 def test_the_whole_table_as_a_person_sees_it():
     shown = report_table.render(
         report(
