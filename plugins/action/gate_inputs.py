@@ -10,6 +10,7 @@ The cluster is read into the store of the run, from which gate_judge takes it: i
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.crosscheck import crosscheck
@@ -43,18 +44,21 @@ class ActionModule(KubectlAction):
         result["changed"] = False
         result["warnings"] = [*(result.get("warnings") or []), *known_variables.warnings(task_vars, store)]
         try:
-            report_output.check_paths(arguments, task_vars)
-            if not arguments["report_alone"]:
-                self._check_judgement(store, arguments)
+            rest = [arguments[name] for name in ("policy", "startup_taint", "report_alone", *report_output.REPORT_OPTIONS)]
+            key = "inputs %s %s" % (gate_cluster.key_of(arguments), json.dumps(rest, sort_keys=True))
+            store.once(key, lambda: self._check(store, arguments, task_vars))
         except RuntimeGateError as error:
             result.update(failed=True, msg="Nothing has been read or changed on any host of this batch yet. %s" % error)
         return result
 
-    def _check_judgement(self, store: RunStore, arguments: t.Mapping[str, t.Any]) -> None:
-        """Judge no node at all.
+    def _check(self, store: RunStore, arguments: t.Mapping[str, t.Any], task_vars: t.Mapping[str, t.Any]) -> None:
+        """Where the report goes, and a judgement of no node at all.
 
-        :raises RuntimeGateError: the policy is none, or the cluster cannot be read or is not what it should be.
+        :raises RuntimeGateError: a report cannot be, the policy is none, or the cluster cannot be read or is not what it should be.
         """
+        report_output.check_paths(arguments, task_vars)
+        if arguments["report_alone"]:
+            return
         policy = ignoring(arguments["policy"], (parse_taint(arguments["startup_taint"]) or {}).get("key", ""))
         cluster = gate_cluster.read(store, dict(arguments, policy=policy), self._kubectl)
         crosscheck(cluster["classes"], [], workloads=cluster["workloads"], policy=policy, fleet=False)
