@@ -221,7 +221,7 @@ def _is_runtimes_table(key: str, value: Tree) -> bool:
     """``runtimes`` in any letter case, or a slip of the pen whose content shows what was meant."""
     if key.lower() == "runtimes":
         return True
-    return suggest.nearest(key.lower(), ["runtimes"]) is not None and _holds_handlers(value)
+    return _holds_handlers(value) and suggest.nearest(key.lower(), ["runtimes"]) is not None
 
 
 def _declared(node: Tree, path: KeyPath, document: Document) -> t.Iterator[Declaration]:
