@@ -15,6 +15,7 @@ import platform
 import shlex
 import shutil
 import socket
+import threading
 import time
 import traceback
 import typing as t
@@ -59,6 +60,7 @@ def collect(options: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
         collector.identify,
         collector.discover,
         collector.describe_unit,
+        collector.start_commands,
         collector.find_versions,
         collector.read_files,
         collector.run_dump,
@@ -105,6 +107,31 @@ def _without_none(values: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
+class _Coming:
+    """What a command prints, which runs while something else is done: most of the time of this module is the start of the runtime's
+    large program."""
+
+    def __init__(self, work: t.Callable[[], commands.Output]) -> None:
+        self._work = work
+        self._output: t.Optional[commands.Output] = None
+        self._error: t.Optional[Exception] = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._output = self._work()
+        except Exception as error:  # pylint: disable=broad-except
+            self._error = error  # raised for who asks
+
+    def output(self) -> commands.Output:
+        """:raises commands.CommandFailed: as commands.run does."""
+        self._thread.join()
+        if self._error:
+            raise self._error
+        return t.cast(commands.Output, self._output)
+
+
 class _Collector:
     def __init__(self, options: t.Mapping[str, t.Any]) -> None:
         wanted = str(options.get("engine") or "containerd")
@@ -121,6 +148,8 @@ class _Collector:
         self._runtime: t.Optional[discovery.Runtime] = None
         self._unit: t.Optional[t.Dict[str, t.Any]] = None
         self._files = Files()
+        self._version: t.Optional[_Coming] = None
+        self._dumping: t.Optional[_Coming] = None
         self._dump: t.Optional[commands.Output] = None
         self._info: t.Optional[t.Dict[str, t.Any]] = None
         self._environment: t.Dict[str, str] = {}
@@ -283,12 +312,20 @@ class _Collector:
                 self._runtime = runtime._replace(exe=exe, config_path=config)
                 self._node["config_path"] = config
 
+    def start_commands(self) -> None:
+        """find_versions and run_dump take what they print."""
+        runtime = self._runtime
+        if runtime and runtime.exe:
+            arguments = self._dump_of_crio(runtime) if runtime.engine == "crio" else self._dump_of_containerd(runtime)
+            self._version = _Coming(lambda: self._command(["--version"]))
+            self._dumping = _Coming(lambda: self._command(arguments))
+
     def find_versions(self) -> None:
         runtime = self._runtime
-        if not runtime or not runtime.exe:
+        if not runtime or not self._version:
             return
         try:
-            self._note_version("version", self._command(["--version"]))
+            self._note_version("version", self._version.output())
         except commands.CommandFailed as error:
             self.problem("the version is not known: %s" % error)
         if not runtime.process:
@@ -360,23 +397,19 @@ class _Collector:
         self._files.gather(roots, (process.cwd if process else None) or "/")
 
     def run_dump(self) -> None:
-        runtime = self._runtime
-        if not runtime or not runtime.exe:
-            return
-        if runtime.engine == "crio":
-            self._dump_of_crio(runtime)
-            return
-        arguments = ["config", "dump"]
-        given = runtime.process and processes.option(runtime.process.argv, "config", "c")
-        if given or runtime.config_path != discovery.DEFAULT_CONFIG[self._engine]:
-            # Only then: a file that was named must be there, the default one need not.
-            arguments = ["-c", runtime.config_path] + arguments
         try:
-            self._dump = self._command(arguments)
+            self._dump = self._dumping.output() if self._dumping else None
         except commands.CommandFailed as error:
             self._node["dump_error"] = self._masker.text(str(error))
 
-    def _dump_of_crio(self, runtime: discovery.Runtime) -> None:
+    def _dump_of_containerd(self, runtime: discovery.Runtime) -> t.List[str]:
+        given = runtime.process and processes.option(runtime.process.argv, "config", "c")
+        if given or runtime.config_path != discovery.DEFAULT_CONFIG[self._engine]:
+            # Only then: a file that was named must be there, the default one need not.
+            return ["-c", runtime.config_path, "config", "dump"]
+        return ["config", "dump"]
+
+    def _dump_of_crio(self, runtime: discovery.Runtime) -> t.List[str]:
         """``crio config``, with the command line and the environment of the daemon."""
         argv = runtime.process.argv if runtime.process else []
         arguments = []
@@ -387,10 +420,7 @@ class _Collector:
         for name in ("default-runtime", "runtimes"):
             given = processes.option(argv, name)
             arguments += ["--%s=%s" % (name, given)] if given else []
-        try:
-            self._dump = self._command(arguments + ["config"])
-        except commands.CommandFailed as error:
-            self._node["dump_error"] = self._masker.text(str(error))
+        return arguments + ["config"]
 
     def ask_crio(self) -> None:
         """What CRI-O tells beside CRI: its configuration, its reloads, and what sandboxes are really made with."""
