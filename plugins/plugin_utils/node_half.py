@@ -21,9 +21,9 @@ _PYTHON = re.compile(
     re.IGNORECASE,
 )
 _OTHER_WAYS = (
-    "The node half needs Python 3.8 or later (and what this ansible-core demands) on the node. Without it, judge the node's "
-    "Node object with the module kubenode.runtime_gate.runtimeclass_crosscheck (by its status.runtimeHandlers), or a capture "
-    "directory of it (option 'capture')."
+    "The node half needs Python 3.8 or later (and what this ansible-core demands) on the node. Without it, judge the node by its Node object's "
+    "status.runtimeHandlers (runtime_gate_source: api, or the module kubenode.runtime_gate.runtimeclass_crosscheck), or by a capture directory of "
+    "it (runtime_gate_captures, or the module's option 'capture')."
 )
 
 

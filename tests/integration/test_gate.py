@@ -333,6 +333,14 @@ def test_a_rollout_tests_what_the_gate_needs_before_a_node_is_touched():
         assert "Render, prove, apply" not in run.text and "Refuse to write into recordings" not in run.text
 
 
+def test_a_rollout_tests_it_before_a_class_is_touched():
+    given = {"runtime_gate_runtimeclasses": True, "runtime_gate_handlers": {"crun": {"preset": "crun"}}, "runtime_gate_policy": {"clases": []}}
+    run = playbook("kubenode.runtime_gate.site", *INVENTORY, "-e", json.dumps(given))
+    fatal = [line for line in run.text.splitlines() if line.startswith("fatal: ")]
+    assert run.status == 2 and len(fatal) == 1 and "unknown key 'clases'" in fatal[0]
+    assert "Bring the RuntimeClass objects" not in run.text and "PLAY [Bring the declared handlers" not in run.text
+
+
 def test_a_rollout_says_where_nothing_is_declared():
     run = playbook("kubenode.runtime_gate.site", *INVENTORY, "--limit", "debian-1", "-e", "runtime_gate_handler={}")
     text = " ".join(run.text.split())
