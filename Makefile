@@ -24,9 +24,11 @@ FAULTS ?= --slice $(if $(filter crio,$(ENGINE)),40,12)
 COMBINATIONS ?= 1020
 # Those of tests/integration that are about playbooks more than about the daemon below them.
 PLAYBOOK_TESTS := $(addprefix tests/integration/test_,cores.py gate*.py make_gate.py readme_*.py *rollout*.py collection_build.py cluster_reading.py)
+# Of make bench: 1 is the size that the goals are for.
+SIZE ?= 1
 CLUSTER_SLICE := --slice --lines 1.7,2.1 --combinations 136
 
-.PHONY: help gate test unit cases catalogue differential differential-crio real-daemons playbooks matrix matrix-crio faults faults-crio cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
+.PHONY: bench help gate test unit cases catalogue differential differential-crio real-daemons playbooks matrix matrix-crio faults faults-crio cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
 
 help:
 	@echo 'make gate          audit of the embedded example cluster'
@@ -37,6 +39,7 @@ help:
 	@echo 'make molecule [SCENARIO=default]      whole hosts with systemd; make molecule-slice is what make test runs of it'
 	@echo 'make cluster-test  the cluster side: a real control plane, real nodes with real pods, and the prediction matrix (make prediction: alone)'
 	@echo 'make walkthrough   the lab of docs/walkthrough.md, into ./gpurt'
+	@echo 'make bench [SIZE=0.1] [ROWS="facts audit"]   what it costs, into docs/bench.md; some hours at the full size'
 	@echo 'make clean         removes .venv and .cache'
 
 venv: $(READY)
@@ -125,6 +128,10 @@ walkthrough: $(READY)
 # The report's page in a real Chromium.
 page: $(READY)
 	$(BIN)/python -m pytest tests/page
+
+# What the collection costs beside what it cannot do without. A run of some rows alone is printed and not kept.
+bench: $(READY)
+	$(BIN)/python -m tests.bench --scale $(SIZE) $(if $(ROWS),$(ROWS),--output docs/bench.md)
 
 sanity: $(READY)
 	@tests/sanity.sh
