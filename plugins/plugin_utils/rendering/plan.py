@@ -80,6 +80,8 @@ class _Planner:
         self.padding: Texts = self._padding()
         self.bare: Texts = {}
         self.mode = ""
+        #: What was merged into a file; of one that its distribution renders, no mark can be seen before.
+        self.merged: t.Set[str] = set()
 
     # ---- the way through
 
@@ -357,6 +359,7 @@ class _Planner:
         missing = missing._replace(handlers=dict(self._runc_written_out(section, missing), **missing.handlers))
         if missing == NOTHING:
             return {}
+        self.merged |= set(missing.handlers)
         path = self._merge_target(stage, plugin)
         text = stage.text(path)
         if text is None or path in self.padding:
@@ -517,7 +520,7 @@ class _Planner:
             "version": self.version,
             "proof": self._proof(settled, writes),
             **self._demands(section, wanted),
-            "written": sorted({*unmarked, *self._own_names(stage), *(() if self.removing else self._missing(base, wanted).handlers)}),
+            "written": self._written_names(base, stage, wanted, unmarked),
             "remove": self.removing,
             "section": section,
             "unit": self.options.get("unit") or (self.node.get("unit") or {}).get("name"),
@@ -536,9 +539,11 @@ class _Planner:
             "blast_radius": reach,
         }
 
-    def _own_names(self, stage: Stage) -> t.Iterable[str]:
-        """Handlers in lines and files of ours."""
-        return ours.own_wants(stage.texts, ours.foreign_texts(stage.texts, self._is_looked_at)).handlers
+    def _written_names(self, base: Stage, stage: Stage, wanted: ours.Wanted, unmarked: t.Iterable[str]) -> t.List[str]:
+        """Handlers that stand in lines and files of ours after this change, and those of earlier runs whose marks are gone."""
+        in_ours = ours.own_wants(stage.texts, ours.foreign_texts(stage.texts, self._is_looked_at)).handlers
+        missing = () if self.removing else self._missing(base, wanted).handlers
+        return sorted({*unmarked, *in_ours, *missing, *self.merged})
 
     def _executable(self) -> t.Optional[str]:
         """The binary of the running daemon, else the one that a start would run."""

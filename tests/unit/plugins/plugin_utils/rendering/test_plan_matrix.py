@@ -50,8 +50,9 @@ def generation(release: str) -> str:
     return {"none": "1", "merged": "2.0", "per_file": "2.3"}[rules.migration]
 
 
-def plan_of(files: t.Mapping[str, str], release: str, **options: t.Any) -> t.Dict[str, t.Any]:
-    capture = nodes.capture(files, release)
+def plan_of(files: t.Mapping[str, str], release: str, written: t.Optional[t.List[str]] = None, **options: t.Any) -> t.Dict[str, t.Any]:
+    """:param written: what the node has noted of the runs before."""
+    capture = nodes.capture(files, release, written_handlers=written)
     return make_plan(capture, interpret(capture), dict({"allow_absent_binary": True}, **options))
 
 
@@ -92,12 +93,17 @@ def test_declared_handlers_come_and_go(root: str, release: str, strangers: bool)
     assert plan["writes"][-1 if kind == "1" else 0]["text"]
     assert_single_step(files, plan, release)
 
-    assert plan_of(done, release, handlers=HANDLERS, repair=True)["writes"] == []
-    other = nodes.after(done, plan_of(done, release, handlers=HANDLERS, default_handler="mine", repair=True))
+    assert set(HANDLERS) <= set(plan["written"])
+    again = plan_of(done, release, plan["written"], handlers={"mine": HANDLERS["mine"]}, repair=True)
+    assert (again["writes"], again["written"]) == ([], plan["written"])
+    second = plan_of(done, release, plan["written"], handlers=HANDLERS, default_handler="mine", repair=True)
+    other = nodes.after(done, second)
     assert section_of(other, release).default == "mine"
     assert set(loads(other, release)) == set(handlers)
 
-    removed = nodes.after(other, plan_of(other, release, remove=True))
+    removal = plan_of(other, release, second["written"], remove=True)
+    removed = nodes.after(other, removal)
+    assert removal["written"] == [] and not any("without our marks" in note for note in removal["notes"])
     if needs_repair:
         assert not set(loads(removed, release)) & set(HANDLERS)
         assert "kubenode.runtime_gate" not in "".join(removed.values())
@@ -143,7 +149,7 @@ def test_migration_changes_nothing_that_is_loaded(root: str, release: str) -> No
     files = tree(root, release, True)
     files = nodes.after(files, plan_of(files, release, handlers=HANDLERS, repair=True))
     before = section_of(files, release)
-    plan = plan_of(files, release, handlers=HANDLERS, repair=True, migrate=3)
+    plan = plan_of(files, release, sorted(HANDLERS), handlers={}, repair=True, migrate=3)
     done = nodes.after(files, plan)
     after = section_of(done, release)
     assert (after.handlers, after.default) == (before.handlers, before.default)
