@@ -12,6 +12,7 @@ WORKLOAD_LISTS, for events on events (examples/rbac.yml).
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import time
 import typing as t
@@ -116,8 +117,8 @@ def list_all(
     slim: t.Callable[[dict[str, t.Any]], dict[str, t.Any]] = dict,
     selected: Query = (),
 ) -> list[dict[str, t.Any]]:
-    """Every item of a list, page by page. slim: makes each item small before the next page is asked for; a cluster's pods as they
-    come are a gigabyte. selected: further parts of the query.
+    """Every item of a list, page by page. slim: makes each item small, so that no more than two pages are there as they come; a
+    cluster's pods as they come are a gigabyte. selected: further parts of the query.
 
     A continue token lives about five minutes (https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks).
     The answer 410 to an expired one may carry a token that goes on without consistency; a list of which half is of
@@ -140,19 +141,34 @@ def _one_list(
     slim: t.Callable[[dict[str, t.Any]], dict[str, t.Any]],
     selected: Query,
 ) -> list[dict[str, t.Any]] | None:
-    """All items, or None where the token expired on the way."""
-    items: list[dict[str, t.Any]] = []
-    token = ""
-    while True:
+    """All items, or None where the token expired on the way. The next page is fetched while this one is parsed."""
+
+    def fetch(token: str) -> Answer:
         query = [("limit", str(page_size)), *selected] + ([("continue", token)] if token else [])
-        answer = patient(lambda: get(path, query), pause)  # noqa: B023 - called at once, in this turn of the loop
-        if answer.status == 410 and token:
-            return None
-        page = _page(answer, path)
-        items += [slim(item) for item in page["items"] or ()]
-        token = str(part(page, "metadata", where=path).get("continue") or "")
-        if not token:
-            return items
+        return patient(lambda: get(path, query), pause)
+
+    items: list[dict[str, t.Any]] = []
+    token, answer = "", fetch("")
+    with concurrent.futures.ThreadPoolExecutor(1) as ahead:
+        while answer.status != 410 or not token:
+            guess = _announced(answer)
+            coming = ahead.submit(fetch, guess) if guess else None
+            page = _page(answer, path)
+            items += [slim(item) for item in page["items"] or ()]
+            token = str(part(page, "metadata", where=path).get("continue") or "")
+            if not token:
+                return items
+            answer = coming.result() if coming and guess == token else fetch(token)
+    return None
+
+
+def _announced(answer: Answer) -> str:
+    """The token of the next page, if it stands before the items, where Kubernetes writes it; else the page has to be parsed first."""
+    mark = b'"continue":"'
+    start = answer.body.find(mark, 0, max(0, answer.body.find(b'"items":'))) + len(mark)
+    if answer.status != 200 or start < len(mark):
+        return ""
+    return answer.body[start : answer.body.index(b'"', start)].decode("ascii", "replace")
 
 
 def patient(ask: t.Callable[[], Answer], pause: t.Callable[[float], None] = time.sleep) -> Answer:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import time
 import typing as t
 
 import pytest
@@ -47,6 +48,38 @@ def test_pages() -> None:
         {"limit": "2", "continue": "t1"},
         {"limit": "2", "continue": "t2"},
     ]
+
+
+def compact(answer: Answer) -> Answer:
+    """As an API server writes it."""
+    return answer._replace(body=json.dumps(json.loads(answer.body), separators=(",", ":")).encode())
+
+
+def test_the_next_page_is_asked_for_while_this_one_is_parsed() -> None:
+    server = Server(compact(page("a", token="t1")), compact(page("b", token="t2")), compact(page("c")))
+    asked_at: list[int] = []
+
+    def slim(item: dict[str, t.Any]) -> dict[str, t.Any]:
+        deadline = time.monotonic() + 10
+        while len(server.asked) < min(3, len(asked_at) + 2) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        asked_at.append(len(server.asked))
+        return item
+
+    found = list_all(server.get, "/x", 1, server.pauses.append, slim)
+    assert [item["metadata"]["name"] for item in found] == ["a", "b", "c"] and asked_at == [2, 3, 3]
+
+
+def test_a_token_that_was_only_thought_to_be_one_leads_nowhere() -> None:
+    body = b'{"metadata":{"note":{"continue":"wrong"},"continue":"t1"},"items":[{"metadata":{"name":"a"}}]}'
+    server = Server(Answer(200, body), page("not of this list"), page("b"))
+    assert server.names() == ["a", "b"] and [query.get("continue") for _path, query in server.asked] == [None, "wrong", "t1"]
+
+
+@pytest.mark.parametrize("body", [b'{"items":[],"metadata":{"continue":"t1"}}', b'{"metadata":{"continue": "t1"},"items":[]}'])
+def test_a_token_elsewhere_is_found_by_parsing(body: bytes) -> None:
+    server = Server(Answer(200, body), compact(page("b")))
+    assert server.names() == ["b"] and len(server.asked) == 2
 
 
 def test_no_items() -> None:
