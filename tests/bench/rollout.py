@@ -19,7 +19,7 @@ import typing as t
 
 from tests.bench import fleet
 from tests.bench.ansible_runs import ROOT, Play, environment, play
-from tests.bench.rows import NotMeasured, Row, alternately, ratio_of, seconds
+from tests.bench.rows import NotMeasured, Row, ratio_of, seconds
 
 _HOSTS = 3
 _RUNTIME = "containerd-2.1"
@@ -70,13 +70,12 @@ def _measured(hosts: t.Any, names: list[str], directory: pathlib.Path, runs: int
     rows = [Row("rollout", f"{what}; remote calls a host", f"{calls:.3g}", f"{_GOAL_CALLS:g} calls", calls / _GOAL_CALLS, 1.0)]
     peers = sorted(pathlib.Path(os.environ["RUNTIME_GATE_PEERS"]).glob("*.yml")) if os.environ.get("RUNTIME_GATE_PEERS") else []
     for peer in peers:
-        theirs = [str(peer)]
-        run.settle(theirs)
-        run.settle(site)
-        ours, other = alternately(runs, lambda: run.once(site).seconds, lambda: run.once(theirs).seconds)  # noqa: B023 - called at once
+        # One after the other: what one of them writes the other would change back.
+        other = run.measured([str(peer)], runs)
+        ours = run.measured(site, runs)
         rows.append(Row("rollout", what, seconds(ours), f"{seconds(other)}, {peer.stem}", ratio_of(ours, other), _GOAL))
     if not peers:
-        (ours,) = alternately(runs, lambda: run.once(site).seconds)
+        ours = run.measured(site, runs)
         why = "other roles: not measured, RUNTIME_GATE_PEERS names no directory with playbooks"
         rows.append(Row("rollout", what, seconds(ours), "not measured", notes=[why]))
     return rows
@@ -94,6 +93,11 @@ class _Runner(t.NamedTuple):
         if _changed(done):
             raise NotMeasured(f"{pathlib.Path(arguments[0]).stem} still changes something")
         return done
+
+    def measured(self, arguments: t.Sequence[str], runs: int) -> list[float]:
+        """Seconds of each run that changes nothing."""
+        self.settle(arguments)
+        return [self.once(arguments).seconds for _run in range(runs)]
 
     def settle(self, arguments: t.Sequence[str]) -> None:
         """Run until nothing is changed."""
