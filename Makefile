@@ -28,7 +28,7 @@ PLAYBOOK_TESTS := $(addprefix tests/integration/test_,cores.py gate*.py make_gat
 SIZE ?= 1
 CLUSTER_SLICE := --slice --lines 1.7,2.1 --combinations 136
 
-.PHONY: bench help gate test unit cases catalogue differential differential-crio real-daemons playbooks matrix matrix-crio faults faults-crio cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
+.PHONY: bench docs release-check help gate test unit cases catalogue differential differential-crio real-daemons playbooks matrix matrix-crio faults faults-crio cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
 
 help:
 	@echo 'make gate          audit of the embedded example cluster'
@@ -39,6 +39,8 @@ help:
 	@echo 'make molecule [SCENARIO=default]      whole hosts with systemd; make molecule-slice is what make test runs of it'
 	@echo 'make cluster-test  the cluster side: a real control plane, real nodes with real pods, and the prediction matrix (make prediction: alone)'
 	@echo 'make walkthrough   the lab of docs/walkthrough.md, into ./gpurt'
+	@echo 'make docs          the documentation site, into .cache/docs/html; fails on a broken link or command'
+	@echo 'make release-check the tarball that a release would be, built, installed without network, run and checked'
 	@echo 'make bench [SIZE=0.1] [ROWS="facts audit"]   what it costs, into docs/bench.md; some hours at the full size'
 	@echo 'make clean         removes .venv and .cache'
 
@@ -135,6 +137,16 @@ bench: $(READY)
 
 sanity: $(READY)
 	@tests/sanity.sh
+
+# The documentation site, in .cache/docs/html; a broken link or a broken command fails it.
+docs: $(READY)
+	$(BIN)/python -m pytest tests/docs
+	$(BIN)/python -m tests.docs
+
+# What a release will be: the tarball with its changelog, installed without network and run, and checked as Galaxy does.
+release-check: $(READY)
+	$(BIN)/python -m pytest tests/release
+	$(BIN)/python -m tests.release
 
 lint: $(READY)
 	$(BIN)/ansible-lint

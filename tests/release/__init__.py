@@ -1,0 +1,1 @@
+"""`make release-check`: what a release will be, made and checked."""
