@@ -58,6 +58,7 @@ class Release:
     @functools.cached_property
     def tree(self) -> pathlib.Path:
         """A copy of the checkout, with the changelog that the release will have."""
+        shutil.rmtree(WORK / "tree", ignore_errors=True)
         tree = collection.checkout(WORK / "tree/ansible_collections/kubenode/runtime_gate")
         # runtimeclass_crosscheck documents its connection options by a fragment of this collection's.
         neighbour = tree.parents[1] / "kubernetes/core"
