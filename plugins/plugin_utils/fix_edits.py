@@ -109,10 +109,27 @@ def _unset(text: str, edit: Edit) -> str:
     entry = _find(text, path)
     if entry is None:
         return _drop(text, path)
-    start, end = _line_start(text, entry.start), _line_end(text, entry.end)
-    if text[start:entry.start].count("=") != 1:
-        raise RuntimeGateError("fix_edits: %s stands inside an inline table (line %d)" % (edit["key"], entry.line))
-    return text[:start] + text[end:]
+    inline = _inline_table_around(text, entry)
+    if inline is not None:
+        return _unset_inline(text, entry, inline)
+    return text[: _line_start(text, entry.start)] + text[_line_end(text, entry.end) :]
+
+
+def _inline_table_around(text: str, entry: t.Any) -> t.Optional[t.Any]:
+    """The innermost inline table in which an entry stands, or None."""
+    around = [other for other in toml_spans.scan(text) if other.form == "inline_table" and other.start < entry.start and entry.end < other.end]
+    return around[-1] if around else None
+
+
+def _unset_inline(text: str, entry: t.Any, inline: t.Any) -> str:
+    """Without one pair of an inline table, nor the comma that parts it from its neighbour."""
+    inside = [other for other in toml_spans.scan(text) if inline.start < other.start and other.end < inline.end]
+    pairs = [one for one in inside if not any(other.start <= one.start and one.end <= other.end and other is not one for other in inside)]
+    place = [pair.start for pair in pairs].index(entry.start)
+    if place:
+        return text[: pairs[place - 1].end] + text[entry.end :]
+    behind = text.index(",", entry.end) + 1 if len(pairs) > 1 else entry.end
+    return text[: inline.start + 1] + text[behind:]
 
 
 def _list_of(text: str, edit: Edit) -> t.List[t.Any]:

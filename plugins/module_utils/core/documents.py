@@ -25,6 +25,10 @@ KeyPath = t.Tuple[str, ...]
 
 BOM = "\ufeff"
 
+#: Tables within tables, arrays included; a deeper text is not read.
+MAX_DEPTH = toml_spans.MAX_DEPTH
+_TOO_DEEP = "it is nested more than %d levels deep" % MAX_DEPTH
+
 #: Plugin ids that carry (or could be taken to carry) handlers, and what this collection calls them.
 PLUGIN_KINDS = {SHORT_CRI: "short", OLD_CRI: "old", NEW_RUNTIME: "new", NEW_IMAGES: "images"}
 
@@ -182,10 +186,33 @@ class Document:
 def _loads(text: str) -> t.Tuple[t.Optional[Tree], t.Optional[str]]:
     import tomllib  # controller only: Python 3.11 and later
 
+    if _has_endless_key(text):
+        return None, _TOO_DEEP
     try:
-        return tomllib.loads(text), None
+        tree = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         return None, str(error) or type(error).__name__
+    return (None, _TOO_DEEP) if _is_too_deep(tree) else (tree, None)
+
+
+def _has_endless_key(text: str) -> bool:
+    """A dotted key of very many parts, for which tomllib takes the square of their number (minutes for a file of 100 kB)."""
+    if all(line.count(".") < MAX_DEPTH for line in text.split("\n")):
+        return False
+    try:
+        return any(len(entry.path) > MAX_DEPTH for entry in toml_spans.scan(text))
+    except toml_spans.TomlScanError:
+        return True
+
+
+def _is_too_deep(tree: Tree) -> bool:
+    """No configuration is nested so deeply, and what walks over a tree must not fall."""
+    level: t.List[t.Any] = [tree]
+    for _depth in range(MAX_DEPTH):
+        level = [inner for node in level for inner in (node.values() if isinstance(node, dict) else node) if isinstance(inner, (dict, list))]
+        if not level:
+            return False
+    return True
 
 
 def _headers_of(text: str) -> t.List[t.Tuple[KeyPath, int, t.Any]]:
@@ -205,6 +232,8 @@ def lenient_tree(entries: t.List[t.Tuple[KeyPath, int, t.Any]]) -> Tree:
     """A tree of everything that is written, duplicates merged: for declarations only, never for what is loaded."""
     tree: Tree = {}
     for path, _line, value in entries:
+        if len(path) > MAX_DEPTH:
+            continue
         node = tree
         for part in path[:-1]:
             child = node.setdefault(part, {})

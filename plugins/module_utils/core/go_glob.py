@@ -63,26 +63,47 @@ def compile_pattern(pattern: str) -> t.Pattern[str]:
 
     :raises GlobSyntaxError: the pattern is malformed.
     """
-    out: t.List[str] = []
+    chunks: t.List[str] = [""]
+    components: t.List[t.List[str]] = []
     index = 0
     while index < len(pattern):
         char = pattern[index]
         index += 1
         if char == "*":
-            out.append("[^/]*")
+            chunks.append("")
         elif char == "?":
-            out.append("[^/]")
+            chunks[-1] += "[^/]"
         elif char == "[":
             text, index = _class_end(pattern, index)
-            out.append(text)
-        elif char == "\\":
-            if index >= len(pattern):
-                raise GlobSyntaxError(pattern)
-            out.append(re.escape(pattern[index]))
-            index += 1
+            chunks[-1] += text
+        elif char == "/":
+            components.append(chunks)
+            chunks = [""]
         else:
-            out.append(re.escape(char))
-    return re.compile("".join(out) + r"\Z", re.DOTALL)
+            if char == "\\":
+                if index >= len(pattern):
+                    raise GlobSyntaxError(pattern)
+                char = pattern[index]
+                index += 1
+            chunks[-1] += re.escape(char)
+    components.append(chunks)
+    return re.compile("/".join(_component(each, number) for number, each in enumerate(components)) + r"\Z", re.DOTALL)
+
+
+def _component(chunks: t.Sequence[str], number: int) -> str:
+    """The expression of one component of a path, out of what stands between its stars.
+
+    As in match.go a chunk takes the first place where it fits, and the last one the end: every part of a chunk is one character, so going
+    back could not help, and many stars cost no more than few. A look-ahead and what it caught are Python 3.8's atomic group.
+
+    :param number: of the component, for names of groups that no other one has.
+    """
+    made = chunks[0]
+    for index, chunk in enumerate(chunks[1:], 1):
+        name = "s%d_%d" % (number, index)
+        end = r"(?=/|\Z)" if index == len(chunks) - 1 else ""
+        made += "(?=(?P<%s>[^/]*?%s%s))(?P=%s)" % (name, chunk, end, name)
+    return made
 
 
 def glob(pattern: str, paths: t.Iterable[str]) -> t.List[str]:

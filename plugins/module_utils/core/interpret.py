@@ -249,7 +249,7 @@ def interpret_dump(text: str) -> Table:
 def _dump_document(text: str) -> Document:
     if not isinstance(text, str) or not text.strip():
         raise RuntimeGateError("the dump is empty: pass the whole output of `containerd config dump`")
-    if len(text.encode("utf-8", "surrogateescape")) > MAX_DUMP_BYTES:
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_DUMP_BYTES:
         raise RuntimeGateError("the dump is larger than 10 MB: that is not the output of `containerd config dump`")
     document = Document("dump", text)
     if document.tree is None:

@@ -9,6 +9,7 @@ https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md. Runs on nodes: t
 from __future__ import annotations
 
 import errno
+import re
 import socket
 import struct
 import time
@@ -90,6 +91,9 @@ def call(path: str, method: str, request: bytes, timeout: float) -> bytes:
         except OSError as error:
             raise NoAnswer(_KINDS.get(error.errno or 0, "protocol"), _sentence(error)) from None
 
+
+#: A gRPC status code as the trailers have it (str.isdigit would take other scripts' digits, too).
+_STATUS = re.compile(r"[0-9]{1,9}\Z")
 
 _KINDS = {
     errno.ENOENT: "absent",
@@ -248,7 +252,7 @@ class _Call:
 
     def _message(self) -> bytes:
         status = self._headers.get("grpc-status")
-        if status is None or not status.isdigit():
+        if status is None or not _STATUS.match(status):
             raise _ProtocolError("HTTP status %s without a gRPC status" % self._headers.get(":status", "missing"))
         if int(status) != 0:
             raise GrpcStatus(int(status), urllib.parse.unquote(self._headers.get("grpc-message", "")))

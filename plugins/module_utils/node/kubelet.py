@@ -193,9 +193,18 @@ def _yaml_value(text: bytes, key: str) -> t.Optional[str]:
         except (ValueError, AttributeError, RecursionError):
             return None
         return value if isinstance(value, str) else None
-    pattern = rb"""^["']?%s["']?[ \t]*:[ \t]+(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#'"][^\n]*?))[ \t]*(?:#.*)?\r?$"""
-    matches = re.findall(pattern % re.escape(key.encode()), text, re.MULTILINE)
-    return b"".join(matches[-1]).decode("utf-8", "replace") if matches else None
+    lines = re.findall(rb"""^["']?%s["']?[ \t]*:[ \t]+(.*)$""" % re.escape(key.encode()), text, re.MULTILINE)
+    values = [value for value in map(_yaml_scalar, lines) if value is not None]
+    return values[-1].decode("utf-8", "replace") if values else None
+
+
+def _yaml_scalar(rest: bytes) -> t.Optional[bytes]:
+    """The scalar that the rest of a line begins with, without quotes and the comment behind it; None: it begins with none."""
+    if rest[:1] in (b'"', b"'"):
+        value, quote, behind = rest[1:].partition(rest[:1])
+        return value if quote and behind.strip(b" \t\r")[:1] in (b"", b"#") else None
+    value = rest.partition(b"#")[0].rstrip(b" \t\r")
+    return value or None
 
 
 def _node_name(root: str, kubeconfig: t.Optional[str]) -> t.Optional[str]:

@@ -19,11 +19,32 @@ def read_report(path: str, schema: int) -> Data:
     try:
         with open(path, encoding="utf-8") as stream:
             report = json.load(stream)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RuntimeGateError("runtime_gate_previous_report: %s cannot be read as a report: %s" % (path, error)) from error
     if not isinstance(report, dict) or report.get("schema") != schema or not isinstance(report.get("hosts"), list):
         raise RuntimeGateError("runtime_gate_previous_report: %s is no report of schema %d" % (path, schema))
+    for number, host in enumerate(report["hosts"], 1):
+        if not _is_host(host):
+            raise RuntimeGateError("runtime_gate_previous_report: entry %d of hosts in %s is not what a report has of a host" % (number, path))
     return report
+
+
+def _is_host(host: t.Any) -> bool:
+    """What drift() and the words of the cells read of a host is there, and of the right kind."""
+    if not isinstance(host, dict) or not {"node", "host", "cells", "verdicts", "unreachable"} <= set(host):
+        return False
+    lists = (host["verdicts"], host.get("changed_at_restart") or [], host.get("handlers") or [])
+    if not (isinstance(host["cells"], dict) and all(isinstance(one, (list, dict)) for one in lists)):
+        return False
+    words = [*host["cells"].values(), *(host.get("changed_at_restart") or ()), *(host.get("handlers") or ())]
+    words += [host[key] for key in ("engine", "version", "evidence", "default_handler") if host.get(key) is not None]
+    return isinstance(host["node"] or host["host"], str) and all(isinstance(word, str) for word in words) and all(map(_is_verdict, host["verdicts"]))
+
+
+def _is_verdict(verdict: t.Any) -> bool:
+    if not isinstance(verdict, dict) or not {"runtime_class", "handler", "verdict", "pending", "after_restart"} <= set(verdict):
+        return False
+    return isinstance(verdict["runtime_class"] or verdict["handler"], str)
 
 
 def drift(before: Data, now: Data) -> t.Dict[str, t.Any]:

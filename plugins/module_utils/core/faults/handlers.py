@@ -169,7 +169,7 @@ def _unknown_keys(
             continue
         near = suggest.nearest(key, rules.handler_keys)
         edits = [Edit("unset", site.file, site.table, key)]
-        if near:
+        if near and not struct_key(dict(site.declaration.body), near, rules):
             edits.append(Edit("set", site.file, site.table, near, value))
         yield site.at(key, situation).fault(
             57,

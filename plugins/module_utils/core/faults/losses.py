@@ -20,7 +20,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.documen
     toml_key,
 )
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.faults.catalogue import ERROR, Edit, Fault
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import field, struct_key
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.load import field, struct_key, v1_plugin_name
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.release_lines import (
     NEW_RUNTIME,
     OLD_CRI,
@@ -373,7 +373,28 @@ def _hidden_version(declaration: Declaration, document: Document, situation: Sit
 
 
 def _version_edits(document: Document, version: int) -> t.List[Edit]:
-    return [Edit("prepend" if document.stated_version is None else "set", document.path, "", "version", version)]
+    """Edits that make a file state a version; one that was read as version 1 gets the plugin names of later ones, all of it."""
+    edits = [Edit("prepend" if document.stated_version is None else "set", document.path, "", "version", version)]
+    return edits + _full_names(document) if (document.stated_version or 0) < 2 <= version else edits
+
+
+def _full_names(document: Document) -> t.List[Edit]:
+    """Edits that replace every short plugin name of a version 1 file by its id: the tables, and the two lists of names."""
+    tree = document.tree or {}
+    plugins = tree.get("plugins")
+    present = plugins if isinstance(plugins, dict) else {}
+    edits = [
+        Edit("rename_table", document.path, toml_key(("plugins", name)), value=toml_key(("plugins", v1_plugin_name(name))))
+        for name in present
+        # An id that was written without quotes is no name, and a table of the full id has the place already.
+        if "." not in name and name != "io" and v1_plugin_name(name) not in present
+    ]
+    for key in ("disabled_plugins", "required_plugins"):
+        names = tree.get(key)
+        for name in names if isinstance(names, list) else ():
+            if isinstance(name, str) and "." not in name:
+                edits += [Edit("discard", document.path, "", key, name), Edit("add", document.path, "", key, v1_plugin_name(name))]
+    return edits
 
 
 def lowered(document: Document, version: int) -> t.List[Edit]:

@@ -77,6 +77,10 @@ def _bom(refusal: Refusal, situation: Situation) -> _Explained:
 
 def _missing_import(refusal: Refusal, situation: Situation) -> _Explained:
     said = "%s imports %s, which does not exist (or is a link to nothing)" % (refusal.file, refusal.message)
+    if "*" in str(refusal.value):
+        # A pattern finds only what is there: this is a link, and without the pattern every file beside it would be lost.
+        fix = "Remove the link %s, which the pattern %r of %s finds, or create its target." % (refusal.message, refusal.value, refusal.file)
+        return 22, said, fix, []
     fix = "Create %s, or take %r out of imports in %s." % (refusal.message, refusal.value, refusal.file)
     return 22, said, fix, [Edit("discard", refusal.file, "", "imports", refusal.value)]
 
