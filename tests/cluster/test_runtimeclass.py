@@ -22,7 +22,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.cluster_writ
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.pods import pod, runtime_class
 from tests.cluster.waiting import wait_until
-from tests.integration.ansible_runs import ROOT, Run, playbook, write_yaml
+from tests.integration.ansible_runs import EXAMPLE, ROOT, Run, playbook, write_yaml
 from tests.integration.real_rollout import RealNode
 
 CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -355,7 +355,9 @@ def test_the_playbooks_touch_no_node_where_the_api_server_refuses(plane: Control
 
 @pytest.mark.parametrize("flag", [None, "no"])
 def test_the_playbooks_ask_nothing_where_no_classes_are_wanted(plane: ControlPlane, fleet: Fleet, flag: t.Any) -> None:
-    fleet.variables.update({"runtime_gate_captures": str(fleet.home), "runtime_gate_runtimeclasses": flag})
+    # What the gate will need is tested first; it is in files here, so that nothing has to be asked for it.
+    files = {"runtime_gate_captures": str(fleet.home), "runtime_gate_manifests": [str(EXAMPLE / "manifests")]}
+    fleet.variables.update(files, runtime_gate_runtimeclasses=flag)
     if flag is None:
         del fleet.variables["runtime_gate_runtimeclasses"]
     fleet.declare({"Wrong_Name": {"preset": "nvidia"}})

@@ -298,7 +298,8 @@ class _Planner:
             writes = []
         restart = not managed and self._restart_needed(bool(writes), before, after)
         default_changes, reach = writing.reach_of_default(before, after) if writes or restart else (False, "")
-        if default_changes and wanted.default is None and not self.removing and before.default != after.default:
+        is_known = self.now.situation.loaded is not None
+        if default_changes and is_known and wanted.default is None and not self.removing and before.default != after.default:
             raise RuntimeGateError(whereabouts.changed_default(stage.load.order, str(before.default), str(after.default)))
         return {
             "engine": "crio",

@@ -503,7 +503,8 @@ class _Planner:
         writes, commit = self._writes({path: text for path, text in settled.items() if not self.place.renders(path)})
         restart = self._restart_needed(bool(writes), before, after)
         default_changes, reach = writing.reach_of_default(before, after, self._tells_options()) if writes or restart else (False, "")
-        if default_changes and wanted.default is None and not self.removing and before.default != after.default:
+        is_known = self.now.situation.loaded is not None
+        if default_changes and is_known and wanted.default is None and not self.removing and before.default != after.default:
             raise RuntimeGateError(whereabouts.changed_default(stage.load.order, str(before.default), str(after.default)))
         variables = self.place.say(wanted)
         places = self._places(base, base.load.paths)
