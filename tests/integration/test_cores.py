@@ -118,7 +118,9 @@ def test_the_module_reads_a_host_and_the_capture_is_judged_alike(core, tmp_path)
 def test_what_another_host_declares_is_read_and_refused_before_a_node_is_touched(core, tmp_path, name):
     inventory = tmp_path / "hosts.yml"
     declared = {"runtime_gate_runtimeclasses": "yes", "runtime_gate_handlers": {"Wrong_Name": "{{ {'preset': the_preset} }}"}, "the_preset": "nvidia"}
-    inventory.write_text(json.dumps({"all": {"hosts": {"w-1": None, "w-2": declared}}}))
+    # The gate's inputs, which are tested first, are in order.
+    shared = {"runtime_gate_manifests": [str(EXAMPLE / "manifests")]}
+    inventory.write_text(json.dumps({"all": {"vars": shared, "hosts": {"w-1": None, "w-2": declared}}}))
     status, text = core.run("playbook", "-i", inventory, f"kubenode.runtime_gate.{name}")
     assert status == 2 and "host w-2: runtime_gate_handlers has the handler 'Wrong_Name'" in text and "containerd :" not in text, text
 
