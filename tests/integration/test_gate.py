@@ -341,6 +341,19 @@ def test_a_rollout_tests_it_before_a_class_is_touched():
     assert "Bring the RuntimeClass objects" not in run.text and "PLAY [Bring the declared handlers" not in run.text
 
 
+def test_a_message_names_what_its_reader_can_set(tmp_path):
+    """The role's variable, or the module's option in a task of one's own. Neither declaration gets as far as the host."""
+    wrong = {"handlers": {"crun": {"preset": "crum"}}}
+    call = {"name": "Call", "kubenode.runtime_gate.runtime_handlers": wrong}
+    role = {"name": "Role", "ansible.builtin.include_role": {"name": "kubenode.runtime_gate.containerd"}}
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "runtime_gate_become": False}
+    variables = {**local, "runtime_gate_handlers": wrong["handlers"]}
+    for task, words in ((call, '"handlers.crun.preset: there is no preset'), (role, '"runtime_gate_handlers.crun.preset: there is no preset')):
+        path = write_yaml(tmp_path / "play.yml", [{"name": "P", "hosts": "h1", "gather_facts": False, "vars": variables, "tasks": [task]}])
+        run = playbook(path, "-i", "h1,")
+        assert run.status == 2 and words in run.text, run.text
+
+
 def test_a_rollout_says_where_nothing_is_declared():
     run = playbook("kubenode.runtime_gate.site", *INVENTORY, "--limit", "debian-1", "-e", "runtime_gate_handler={}")
     text = " ".join(run.text.split())
