@@ -14,6 +14,7 @@ from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import 
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.run_store import RunStore
 
 PREFIX = "runtime_gate_"
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ROLES = pathlib.Path(__file__).resolve().parents[2] / "roles"
 #: What a role registers and a playbook alone reads: no option of a role.
 _OTHERS = frozenset(("runtime_gate_result", "runtime_gate_admission_state"))
@@ -24,7 +25,7 @@ def known() -> t.FrozenSet[str]:
     """Every variable that a role or playbook of this collection reads, by the roles' argument specs."""
     names = set(_OTHERS)
     for path in sorted(_ROLES.glob("*/meta/argument_specs.yml")):
-        for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"].values():
+        for entry in yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)["argument_specs"].values():
             names.update(entry["options"])
     return frozenset(names)
 
