@@ -26,7 +26,7 @@ options:
       - Where there is none, or where it fails, the runtime is asked without it.
     type: path
   timeout:
-    description: Seconds for each thing that is asked or run on the node.
+    description: Seconds for each thing that is asked on the node. A program that is run there may take four times as long.
     type: float
     default: 5.0
 requirements:

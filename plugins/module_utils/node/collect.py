@@ -38,6 +38,8 @@ if t.TYPE_CHECKING:
 #: The version of the collection (the same as in galaxy.yml; a test compares them).
 COLLECTOR = "kubenode.runtime_gate 0.1.0"
 DEFAULT_TIMEOUT = 5.0
+#: A program may take so many times longer: it has tens of megabytes, which a node that is busy must first read from its disk.
+_PROGRAM_PATIENCE = 4
 #: Names under which masked-out parts of a capture that are no files stand in ``withheld``.
 DUMP = "config dump"
 STATUS = "CRI status"
@@ -53,7 +55,7 @@ def collect(options: t.Mapping[str, t.Any]) -> t.Dict[str, t.Any]:
 
     :param options: ``engine`` (``containerd``, ``crio``, or ``any``: the one that serves the kubelet), ``config_path``,
         ``config_dir`` (CRI-O), ``containerd`` and ``crio`` (executables), ``endpoint``, ``crictl``, all discovered when
-        absent, and ``timeout`` (seconds for each thing that is asked or run).
+        absent, and ``timeout`` (seconds for each thing that is asked; four times as many for a program that is run).
     """
     collector = _Collector(options)
     for step in (
@@ -139,6 +141,7 @@ class _Collector:
         self._engine = self._wanted or "containerd"
         self._options = options
         self._timeout = float(options.get("timeout") or DEFAULT_TIMEOUT)
+        self._program_timeout = _PROGRAM_PATIENCE * self._timeout
         self._masker = Masker()
         self._node: t.Dict[str, t.Any] = {"engine": self._engine, "collector": COLLECTOR}
         self._problems: t.List[str] = []
@@ -334,7 +337,7 @@ class _Collector:
         if next_exe and (next_exe != runtime.exe or runtime.process.exe_replaced()):
             root = runtime.process.root
             try:
-                self._note_version("next_version", commands.run([root + next_exe, "--version"], self._timeout))
+                self._note_version("next_version", commands.run([root + next_exe, "--version"], self._program_timeout))
             except commands.CommandFailed as error:
                 self.problem("the version on disk is not known: %s" % error)
         if next_config and next_config != runtime.config_path:
@@ -370,15 +373,15 @@ class _Collector:
         process = runtime.process
         variables = self._environment
         if not process:
-            return commands.run([runtime.exe] + arguments, self._timeout, variables=variables)
+            return commands.run([runtime.exe] + arguments, self._program_timeout, variables=variables)
         argv = [self._program_name(process)] + arguments
         if process.root:
             nsenter = shutil.which("nsenter")
             if not nsenter:
                 raise commands.CommandFailed("the daemon has its own mount namespace, and there is no nsenter")
             argv = [nsenter, "--mount", "--target", str(process.pid), "--"] + [runtime.exe] + arguments
-            return commands.run(argv, self._timeout, variables=variables)
-        return commands.run(argv, self._timeout, executable=process.exe_path, cwd=process.cwd or "/", variables=variables)
+            return commands.run(argv, self._program_timeout, variables=variables)
+        return commands.run(argv, self._program_timeout, executable=process.exe_path, cwd=process.cwd or "/", variables=variables)
 
     def _program_name(self, process: processes.Process) -> str:
         """What the program is called by: k3s is several programs in one file, told apart by this."""
@@ -502,7 +505,7 @@ class _Collector:
         if not crictl or not runtime or not runtime.process or runtime.process.root:
             return None
         try:
-            version = commands.run([crictl, "--version"], self._timeout).stdout.split()
+            version = commands.run([crictl, "--version"], self._program_timeout).stdout.split()
             self._node["crictl"] = version[-1].decode("utf-8", "replace").lstrip("v") if version else None
             seconds = "%dms" % int(self._timeout * 1000)
             argv = [crictl, "--runtime-endpoint", "unix://" + path, "--timeout", seconds, "info"]

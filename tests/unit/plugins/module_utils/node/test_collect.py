@@ -41,6 +41,7 @@ class Node:
             "dump": commands.Output(_DUMP.encode(), b'level=warning msg="near %s"' % SECRET.encode(), 0, False),
         }
         self.ran: t.List[t.List[str]] = []
+        self.seconds: t.List[float] = []
         self.unit: t.Optional[t.Dict[str, t.Any]] = None
         self.config = str(directory / "etc/containerd/config.toml")
         monkeypatch.setattr(collect.processes, "node_processes", self.proc.processes)
@@ -51,6 +52,7 @@ class Node:
 
     def _run(self, argv: t.Sequence[str], timeout: float, executable: t.Optional[str] = None, cwd: str = "/", **_more: t.Any) -> commands.Output:
         self.ran.append(list(argv))
+        self.seconds.append(timeout)
         answer = self.programs.get("%s %s" % (os.path.basename(argv[0]), argv[-1])) or self.programs[argv[-1]]
         if isinstance(answer, commands.CommandFailed):
             raise answer
@@ -252,6 +254,13 @@ def test_dumps(node: Node, dump: t.Any, key: str, words: str) -> None:
     capture = node.collect()
     assert capture["dump"] is None
     assert words in json.dumps(capture["node"][key])
+
+
+def test_a_program_gets_more_time_than_a_socket(node: Node) -> None:
+    node.programs["dump"] = commands.Output(b"", b"", 0, False)
+    node.daemon("/x.sock")
+    node.collect(timeout=2.0)
+    assert {words[-1]: seconds for words, seconds in zip(node.ran, node.seconds)}["dump"] == 8.0
 
 
 def test_a_failing_dump_is_kept(node: Node) -> None:
