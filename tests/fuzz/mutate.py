@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import typing as t
 
-_DEPTH, _LONG = 3000, 10000
+_DEPTH, _LONG = 3000, (1000, 10000, 100000)
 _WORDS = (
     "",
     "\x00",
@@ -51,6 +51,7 @@ _WORDS = (
     "--",
     "1979-05-27T07:32:00Z",
 )
+_RUNS = (*" \t\"'\\[].=,:-#\n@/aA0", "a.", "a=", "a b ", "# ", "://", "\\n", "{{", "a:b@", "-a ", "\r\n", "[a]\n", "'a' ")
 _NUMBERS: tuple[t.Any, ...] = (0, -1, 2**63, 10**400, 1.5, float("inf"), float("nan"))
 _VALUES: tuple[t.Any, ...] = (None, True, False, *_NUMBERS, "", "x", "\u00b2", "9" * 5000, [], {}, [[]], {"": {}}, [None])
 
@@ -97,7 +98,7 @@ def _nest(rng: random.Random, made: str, others: t.Sequence[str]) -> str:
 
 def _run_of_one(rng: random.Random, made: str, others: t.Sequence[str]) -> str:
     start, _end = _spot(rng, len(made))
-    return made[:start] + rng.choice(" \t\"'\\[].=,:-#\n@/a") * _LONG + made[start:]
+    return made[:start] + rng.choice(_RUNS) * rng.choice(_LONG) + made[start:]
 
 
 def _splice(rng: random.Random, made: str, others: t.Sequence[str]) -> str:

@@ -7,6 +7,7 @@ be told.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import time
 import typing as t
@@ -15,8 +16,9 @@ import pytest
 
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core import documents, go_glob
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.interpret import interpret, interpret_dump
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.core.loaded import read_status
 from ansible_collections.kubenode.runtime_gate.plugins.module_utils.errors import RuntimeGateError
-from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import grpc_unary, hpack, kubelet
+from ansible_collections.kubenode.runtime_gate.plugins.module_utils.node import grpc_unary, hpack, kubelet, secrets
 from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.reports.drift import read_report
 from tests.fuzz import __main__ as command
 from tests.fuzz import corpus, mutate, targets
@@ -171,3 +173,18 @@ def test_an_earlier_report_that_is_none(tmp_path: t.Any, text: str) -> None:
     path.write_text(text)
     with pytest.raises(RuntimeGateError, match="runtime_gate_previous_report"):
         read_report(str(path), 1)
+
+
+def test_blank_lines_without_end() -> None:
+    begun = time.process_time()
+    with pytest.raises(secrets.Withheld):
+        secrets.Masker().toml("a = [\n" + "\n" * 60000 + "password\n")
+    with contextlib.suppress(secrets.Withheld):
+        secrets.Masker().toml("[a\n" + "\n" * 60000)
+    assert time.process_time() - begun < 3
+
+
+def test_a_handler_in_an_answer_whose_name_is_none() -> None:
+    handlers = [{"name": {}, "features": {}}, {"name": "runc", "features": {}}]
+    loaded = read_status({"status": {}, "config": {"containerd": {"runtimes": {"runc": {}}}}, "runtimeHandlers": handlers})
+    assert loaded is not None and loaded.features == {"runc": {}}

@@ -79,7 +79,7 @@ def _features(answer: t.Any) -> t.Tuple[t.Dict[str, Table], bool]:
     """Features by handler; the nameless entry (a copy of the default) is left out."""
     if not isinstance(answer, list):
         return {}, False
-    entries = [entry for entry in answer if isinstance(entry, dict) and entry.get("name")]
+    entries = [entry for entry in answer if isinstance(entry, dict) and isinstance(entry.get("name"), str) and entry["name"]]
     found = {entry["name"]: entry["features"] for entry in entries if isinstance(entry.get("features"), dict)}
     return found, bool(answer)
 

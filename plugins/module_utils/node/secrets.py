@@ -139,12 +139,12 @@ _PROSE = _Late(
 )
 _CREDENTIAL_OPTION = _Late(r"""["'](?:-u|-t|-p|--user|--username|--creds?)["']\s*,""")
 #: A line of a file of variables, in which any name may be that of a secret.
-_VARIABLE_LINE = _Late(r"^\s*(?:export\s+)?[A-Z][A-Z0-9_]*=", re.MULTILINE)
+_VARIABLE_LINE = _Late(r"^[^\S\n]*(?:export\s+)?[A-Z][A-Z0-9_]*=", re.MULTILINE)
 _CONFIGURATION_LINE = _Late(
     r"""\s*(?:\#.*|\[[^\n]*|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[\w-]+|"[^"\n]*"|'[^'\n]*'))*\s*=.*"""
     r"""|[\]\[}{,"'].*|)$"""
 )
-_STRUCTURE = _Late(r"^\s*(?:\[|[\w\"'.-]+\s*=)|\{\{", re.MULTILINE)
+_STRUCTURE = _Late(r"^[^\S\n]*(?:\[|[\w\"'.-]+\s*=)|\{\{", re.MULTILINE)
 
 _OPTION = re.compile(r"-{1,2}([A-Za-z][\w.-]*)(?:=([\s\S]*))?\Z")
 #: What stands behind an option whose value is secret and is the next option all the same.
