@@ -15,6 +15,7 @@ import typing as t
 from dataclasses import dataclass, field
 
 from tests.differential.judge import Result
+from tests.differential.mend import mend
 from tests.testbed.crio_host import CONFIG, CONFIG_DIR, CrioHost
 from tests.testbed.host import HostError
 from tests.testbed.product import collect, interpret
@@ -342,12 +343,30 @@ def judge(host: CrioHost, tree: Tree, line: str) -> Result:
     result.evidence = {"truth": truth.__dict__, "restarted": restarted.__dict__, "facts": facts, "log": log, "log_after_restart": host.log()}
     if facts is None:
         return result
+    result.numbers = {fault["id"] for fault in facts["faults"]}
     if usable != sorted(truth.handlers):
         result.mismatches.append(f"the test bed: sandboxes could have {sorted(truth.handlers)} before the edit and {usable} after it")
     _compare(result, truth, restarted, facts)
     _explained(result, tree, truth, facts)
     _alarms(result, tree, truth, restarted, facts)
+    _mend(result, host, tree, facts)
     return result
+
+
+def _mend(result: Result, host: CrioHost, tree: Tree, facts: dict[str, t.Any]) -> None:
+    """Does the faults' edits on the node and asks the daemon after a restart."""
+
+    def restart() -> tuple[set[str] | None, str | None, dict[str, t.Any]]:
+        host.stop()
+        answer = Answer.of(host) if host.start() else Answer("down")
+        return (set(answer.handlers) if answer.state == "served" else None), answer.default, interpret(collect(host))
+
+    try:
+        result.mended = mend(host, facts, tree.links, {handler.name for _path, handler in tree.declared()}, not tree.stale, restart)
+    except HostError as error:
+        result.mismatches.append(f"traceback on the mended node: {error}")
+    except Exception:
+        result.mismatches.append(f"traceback after the edits: {traceback.format_exc()[-1500:]}")
 
 
 def _furnish(host: CrioHost, tree: Tree) -> None:

@@ -12,7 +12,7 @@ import typing as t
 import pytest
 
 from tests.differential import judge as judging
-from tests.differential.generate import File, Handler, Tree
+from tests.differential.parts import File, Handler, Tree
 from tests.testbed.host import ContainerdHost
 
 CONFIG = "/etc/containerd/config.toml"
