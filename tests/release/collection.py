@@ -42,7 +42,7 @@ def wrong_in(tarball: pathlib.Path) -> list[str]:
     found = [f"{name} is not for a release" for name in sorted(tops - TOP)] + [f"{name} is missing" for name in sorted(TOP - tops)]
     for member in members:
         name = pathlib.PurePosixPath(member.name)
-        if "__pycache__" in name.parts or name.suffix in (".pyc", ".orig", ".rej", ".swp"):
+        if "__pycache__" in name.parts or name.name == ".plugin-cache.yaml" or name.suffix in (".pyc", ".orig", ".rej", ".swp"):
             found.append(f"{name} was left by a tool")
         if not (member.isfile() or member.isdir()):
             found.append(f"{name} is neither a file nor a directory")

@@ -44,6 +44,7 @@ def test_a_clean_tarball(tmp_path) -> None:
         ({"report.json": "{}"}, "report.json is not for a release"),
         ({"plugins/__pycache__/x.py": "x"}, "left by a tool"),
         ({"plugins/x.py.orig": "x"}, "left by a tool"),
+        ({"changelogs/.plugin-cache.yaml": "x"}, "left by a tool"),
         ({"plugins/big.py": "x" * 500_000}, "has 500000 bytes"),
         ({"playbooks/empty.yml": ""}, "playbooks/empty.yml is empty"),
         ({"changelogs/fragments/new.yml": "x"}, "the changelog has not taken in"),
