@@ -54,7 +54,9 @@ def _drop_in(generator: Generator, version: int | None, plugin: str, runc: bool 
     """A drop-in with handlers that the root does not have, imported in one of the ways that work on the line."""
     root = generator.tree.files[0]
     spare = [name for name in generator.names(6) if all(handler.name != name for handler in root.handlers)]
-    path = f"{_MERGING}{generator.rng.choice(('10-gpu', '50-vm', '99-z', 'a'))}.toml"
+    taken = {file.path for file in generator.tree.files}
+    paths = [f"{_MERGING}{name}.toml" for name in ("10-gpu", "50-vm", "99-z", "a", "15-more", "55-more", "b", "c")]
+    path = generator.rng.choice([path for path in paths if path not in taken])
     drop = _file(generator, path, version, plugin, spare[: generator.rng.randint(1, 2)] if handlers else [], runc)
     name = path.rsplit("/", 1)[1]
     forms = [path, f"{_MERGING}*.toml", f"conf.d/{name}", f"/etc/containerd/./x/../conf.d/{name}", f"{_MERGING}[!q]*.toml"]
@@ -218,7 +220,7 @@ def _newer_than_root(generator: Generator) -> None:
 def _overridden(generator: Generator) -> None:
     """A handler in two files, and the one that holds is not the one that sorts last by number."""
     root = generator.tree.files[0]
-    first, second = generator.rng.choice((("10-a", "9-b"), ("50-x", "6-x"), ("10-a", ".hidden")))
+    first, second = generator.rng.choice((("10-first", "9-second"), ("50-first", "6-second"), ("10-first", ".hidden")))
     paths = [f"{_MERGING}{name}.toml" for name in (first, second)]
     root.imports.append(f"{_MERGING}*.toml")
     for path, binary in zip(paths, generator.rng.sample(BINARIES, 2)):
@@ -446,7 +448,7 @@ def _runtime_path(generator: Generator) -> None:
 
 
 def _unknown_key(generator: Generator) -> None:
-    _handler_table(generator, "keyed", [generator.rng.choice(("unheard_of = true", 'runtimetype = "x"', 'base_runtime_spek = "/x"'))])
+    _handler_table(generator, "keyed", [generator.rng.choice(("unheard_of = true", 'runtimetype = "x"', 'pod_anotations = ["a.*"]'))])
 
 
 def _template_beside(generator: Generator) -> None:

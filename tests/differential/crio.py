@@ -340,7 +340,7 @@ def judge(host: CrioHost, tree: Tree, line: str) -> Result:
     usable = host.usable_handlers() if host.running() else []
     host.stop()
     restarted = Answer.of(host) if host.start() else Answer("down")
-    result.evidence = {"truth": truth.__dict__, "restarted": restarted.__dict__, "facts": facts, "log": log, "log_after_restart": host.log()}
+    result.evidence.update(truth=truth.__dict__, restarted=restarted.__dict__, facts=facts, log=log, log_after_restart=host.log())
     if facts is None:
         return result
     result.numbers = {fault["id"] for fault in facts["faults"]}

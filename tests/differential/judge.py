@@ -107,7 +107,7 @@ def judge(host: ContainerdHost, tree: Tree, line: str) -> Result:
     facts = _product(host, result)
     # A daemon that starts again with the same program on the same files brings the same; some pairs make sure of it.
     restarted = _restart(host, arguments) if tree.stale or tree.restart else truth
-    result.evidence = {"truth": truth.__dict__, "restarted": restarted.__dict__, "facts": facts, "log": log, "log_after_restart": host.log()}
+    result.evidence.update(truth=truth.__dict__, restarted=restarted.__dict__, facts=facts, log=log, log_after_restart=host.log())
     if facts is None:
         return result
     result.numbers = {fault["id"] for fault in facts["faults"]}

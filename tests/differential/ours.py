@@ -144,8 +144,9 @@ def _handler_case(generator: Generator, file: Written) -> None:
     """A handler is renamed by hand, to a name that no RuntimeClass can have."""
     name = generator.rng.choice(file.handlers).name if file.handlers else ""
     renamed = name.upper().replace("-", "_")
-    if name and name != "runc":
-        file.text = re.sub(rf"(\.runtimes\.[\"']?){re.escape(name)}\b", rf"\1{renamed}", file.text)
+    text = re.sub(rf"(\.runtimes\.[\"']?){re.escape(name)}\b", rf"\1{renamed}", file.text)
+    if name not in ("", "runc") and text != file.text:  # an entry of an inline table has no header
+        file.text = text
         file.handlers = [Handler(renamed, item.runtime_type, item.options) if item.name == name else item for item in file.handlers]
 
 

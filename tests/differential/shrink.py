@@ -109,7 +109,7 @@ def reduced(tree: Tree, kept: t.Collection[Part]) -> Tree:
     return made
 
 
-def fewest(every: t.Sequence[Part], fails: t.Callable[[frozenset[Part]], bool], tries: int = _TRIES) -> frozenset[Part]:
+def fewest(every: t.Sequence[Part], fails: t.Callable[[frozenset[Part]], bool], tries: int) -> frozenset[Part]:
     """The fewest parts that still fail, as far as Hypothesis finds them in about so many tries; all of them where it finds none."""
     known: dict[frozenset[Part], bool] = {}
 
@@ -138,7 +138,7 @@ def smallest(tree: Tree, line: str, result: Result, host: ContainerdHost) -> Sma
         return bool(set(judged[kept].findings()) & set(result.findings()))
 
     every = parts(tree)
-    kept = fewest(every, fails)
+    kept = fewest(every, fails, _TRIES)
     small = reduced(tree, kept)
     return Small(small, judged.get(kept) or judge(host, small, line), len(judged))
 

@@ -78,7 +78,7 @@ def _not_lost(facts: Facts) -> None:
 
 
 def _alarm(facts: Facts) -> None:
-    facts["faults"] = [{"id": 1, "name": "x", "severity": "warning", "message": "x", "handlers": []}]
+    facts["faults"] = [{"id": 1, "name": "x", "severity": "warning", "message": "x", "handlers": [], "file": "", "fix_edits": []}]
 
 
 def _unhealthy(facts: Facts) -> None:

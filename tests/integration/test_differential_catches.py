@@ -7,11 +7,15 @@ changed by one lie before they are compared; each lie must be reported, and the 
 from __future__ import annotations
 
 import copy
+import pathlib
 import typing as t
 
 import pytest
+import yaml
 
+from ansible_collections.kubenode.runtime_gate.plugins.plugin_utils.capture_directory import read_capture
 from tests.differential import judge as judging
+from tests.differential import shrink
 from tests.differential.parts import File, Handler, Tree
 from tests.testbed.host import ContainerdHost
 
@@ -88,7 +92,7 @@ def _nothing_lost(facts: Facts) -> None:
 
 
 def _alarm(facts: Facts) -> None:
-    facts["faults"] = [{"id": 99, "name": "x", "severity": "warning", "handlers": [], "message": "x"}]
+    facts["faults"] = [{"id": 99, "name": "x", "severity": "warning", "handlers": [], "message": "x", "file": "", "fix_edits": []}]
 
 
 def _unwell(facts: Facts) -> None:
@@ -152,6 +156,44 @@ def test_a_lie_is_found(
     result = judging.judge(host, tree(), "2.1")
     findings = {"mismatches": result.mismatches, "unexplained": result.unexplained, "false_alarms": result.false_alarms}
     assert [kind for kind, sentences in findings.items() if sentences] == ([found] if found else []), findings
+
+
+def test_a_failure_is_made_small_and_written(host: ContainerdHost, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """A product that does not see one handler is shown with little else but that handler, and the daemon's answer is what is expected."""
+
+    def blind(capture: Facts) -> Facts:
+        facts = truthful(capture)
+        facts["handlers"].pop("mine", None)
+        return facts
+
+    truthful = judging.interpret
+    monkeypatch.setattr(judging, "interpret", blind)
+    monkeypatch.setattr(shrink, "_TRIES", 10)
+    tree = Tree([File(CONFIG, 3, KEY, [RUNC, MINE, KATA], settings=[("", "enable_cdi = true")], raw=["[debug]", 'level = "info"'])], ingredients=["wild"])
+    small = shrink.smallest(tree, "2.1", judging.judge(host, tree, "2.1"), host)
+    assert small.result.mismatches and "mine" in {handler.name for _path, handler in small.tree.declared()}
+    assert len(shrink.parts(small.tree)) < len(shrink.parts(tree))
+    case = shrink.write_case(tmp_path, "x", small.tree, "2.1", small.result)
+    answers = yaml.safe_load((case / "expected.yml").read_text(encoding="utf-8"))["captures"]["2.1"]
+    assert "mine" in answers["handlers"] and answers["healthy"] is True
+    assert read_capture(str(case / "captures" / "2.1"))["files"]
+
+
+def test_edits_that_do_not_mend_are_found(host: ContainerdHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product whose edits miss the place is told, and the one whose edits are right is not."""
+
+    def missing(capture: Facts) -> Facts:
+        facts = truthful(capture)
+        for fault in facts["faults"]:
+            fault["fix_edits"] = [dict(edit, value="/etc/containerd/conf.d/other.toml") for edit in fault["fix_edits"]]
+        return facts
+
+    truthful = judging.interpret
+    good = judging.judge(host, lossy(), "2.1").mended
+    assert (good.fixed[18], good.tried[18], good.failures) == (1, 1, [])
+    monkeypatch.setattr(judging, "interpret", missing)
+    bad = judging.judge(host, lossy(), "2.1")
+    assert bad.findings().keys() == {"edits"} and "handler kata is not in order" in bad.mended.failures[0]
 
 
 def test_a_traceback_is_a_mismatch(host: ContainerdHost, monkeypatch: pytest.MonkeyPatch) -> None:
