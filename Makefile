@@ -13,7 +13,10 @@ export PATH := $(BIN):$(shell printf %s "$$PATH" | tr : '\n' | grep -v /shims | 
 export ANSIBLE_LOCALHOST_WARNING := False
 export ANSIBLE_INVENTORY_UNPARSED_WARNING := False
 
-N ?= 60
+# Pairs of the differential test; the full size is make differential N=10000.
+N ?= 300
+# Seconds of make fuzz, for all parsers together.
+TIME ?= 120
 # The container runtime of differential, matrix and faults: containerd or crio.
 ENGINE ?= containerd
 # The whole matrix and every fault take about half an hour each: make matrix MATRIX= and make faults FAULTS=
@@ -28,14 +31,15 @@ PLAYBOOK_TESTS := $(addprefix tests/integration/test_,cores.py gate*.py make_gat
 SIZE ?= 1
 CLUSTER_SLICE := --slice --lines 1.7,2.1 --combinations 136
 
-.PHONY: bench docs release-check help gate test unit cases catalogue differential differential-crio real-daemons playbooks matrix matrix-crio faults faults-crio cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
+.PHONY: bench docs release-check help gate test unit cases catalogue differential differential-crio fuzz real-daemons playbooks matrix matrix-crio faults faults-crio cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
 
 help:
 	@echo 'make gate          audit of the embedded example cluster'
 	@echo 'make gate INVENTORY=hosts.yml [KUBECONFIG=…] [LIMIT=…] [CHECK=1] [ARGS="-K -u ops"]'
 	@echo '                   audit of real nodes; ends non-zero when a host fails'
 	@echo 'make test          every kind of test'
-	@echo 'make unit | cases | catalogue | differential N=300 [ENGINE=crio] | real-daemons | playbooks | matrix | faults | sanity | lint'
+	@echo 'make unit | cases | catalogue | differential N=10000 [ENGINE=crio] | real-daemons | playbooks | matrix | faults | sanity | lint'
+	@echo 'make fuzz TIME=600 damaged bytes into every parser of foreign bytes; the unit tests have a slice of it'
 	@echo 'make molecule [SCENARIO=default]      whole hosts with systemd; make molecule-slice is what make test runs of it'
 	@echo 'make cluster-test  the cluster side: a real control plane, real nodes with real pods, and the prediction matrix (make prediction: alone)'
 	@echo 'make walkthrough   the lab of docs/walkthrough.md, into ./gpurt'
@@ -82,6 +86,9 @@ differential: $(READY)
 
 differential-crio: $(READY)
 	$(BIN)/python -m tests.differential --engine crio --pairs 20
+
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz --time $(TIME)
 
 real-daemons: $(READY)
 	$(BIN)/python -m pytest tests/integration $(PLAYBOOK_TESTS:%=--ignore-glob=$(CURDIR)/%)
