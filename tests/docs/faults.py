@@ -105,7 +105,7 @@ def _head(number: int, row: Row, cases: t.Sequence[str]) -> list[str]:
         "|---|---|---|",
         f"| {number} `{row.name}` | {row.lines} | {', '.join(links) or '-'} |",
         "",
-        f"In one line: {row.what}.",
+        f"In one line: {row.what}. [All faults](../faults.md)",
     ]
 
 
