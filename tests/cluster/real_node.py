@@ -42,9 +42,10 @@ done
 rm -f {SOCKET} {SOCKET}.ttrpc
 setsid /usr/bin/containerd </dev/null >>{_LOG} 2>&1 &
 """
-_KUBELET_CONFIG, _KUBECONFIG, _CNI = "/var/lib/kubelet/config.yaml", "/etc/kubernetes/kubelet.conf", "/etc/cni/net.d/10-loopback.conflist"
+_KUBELET_CONFIG, _KUBECONFIG = "/var/lib/kubelet/config.yaml", "/etc/kubernetes/kubelet.conf"
+CNI = "/etc/cni/net.d/10-loopback.conflist"
 # No pod has a network of its own; the kubelet is Ready only when there is some configuration of one.
-_LOOPBACK_NETWORK = {"cniVersion": "1.0.0", "name": "loopback", "plugins": [{"type": "loopback"}]}
+LOOPBACK_NETWORK = {"cniVersion": "1.0.0", "name": "loopback", "plugins": [{"type": "loopback"}]}
 # A release line without a package of Debian's has its own daemon; ctr and the shim are this package's.
 _PACKAGED = "containerd-2.1"
 _TASKS = "/run/containerd/io.containerd.runtime.v2.task/k8s.io"
@@ -73,6 +74,39 @@ def containerd_config(line: str, runtimes: t.Mapping[str, t.Mapping[str, t.Any]]
     for name, keys in ({"runc": {}, "mine": {}} if runtimes is None else runtimes).items():
         parts += _runtime(f'plugins."{section}".containerd.runtimes.{name}', {"runtime_type": "io.containerd.runc.v2", **keys})
     return "\n".join(parts) + "\n"
+
+
+def kubelet_config(ca_file: str) -> dict[str, t.Any]:
+    """A KubeletConfiguration with what it takes here: no swap accounting, no QoS groups, no firewall, no right to lower oom_score_adj.
+
+    ca_file: of the authority that the API server's client certificate comes from, on the node.
+    """
+    port, health = free_ports(2)
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": LOOPBACK,
+        "port": port,
+        "healthzBindAddress": LOOPBACK,
+        "healthzPort": health,
+        "containerRuntimeEndpoint": f"unix://{SOCKET}",
+        "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}, "x509": {"clientCAFile": ca_file}},
+        "authorization": {"mode": "AlwaysAllow"},
+        "cgroupDriver": "cgroupfs",
+        "cgroupsPerQOS": False,
+        "enforceNodeAllocatable": [],
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        "oomScoreAdj": 0,
+        "localStorageCapacityIsolation": False,
+        "makeIPTablesUtilChains": False,
+        "evictionHard": {"memory.available": "1%", "nodefs.available": "0%", "imagefs.available": "0%"},
+        "resolvConf": "",
+        "nodeStatusUpdateFrequency": "2s",
+        "syncFrequency": "5s",
+        "imageGCHighThresholdPercent": 100,
+        "logging": {"verbosity": 1},
+    }
 
 
 def _runtime(table: str, keys: t.Mapping[str, t.Any]) -> list[str]:
@@ -188,38 +222,9 @@ class RealNode:
             host.install(package / program, f"/usr/bin/{program}")
         host.install_script(RESTART, _RESTART_SCRIPT)
         host.write(CONFIG, self._config)
-        host.write(_CNI, json.dumps(_LOOPBACK_NETWORK))
+        host.write(CNI, json.dumps(LOOPBACK_NETWORK))
         host.write(_KUBECONFIG, self._cluster.user_kubeconfig(f"system:node:{self.name}", ("system:nodes",)).read_text(encoding="utf-8"))
-        host.write(_KUBELET_CONFIG, json.dumps(self._kubelet_config()))
-
-    def _kubelet_config(self) -> dict[str, t.Any]:
-        """What it takes here: no swap accounting, no QoS groups, no firewall, no right to lower oom_score_adj."""
-        port, health = free_ports(2)
-        return {
-            "apiVersion": "kubelet.config.k8s.io/v1beta1",
-            "kind": "KubeletConfiguration",
-            "address": LOOPBACK,
-            "port": port,
-            "healthzBindAddress": LOOPBACK,
-            "healthzPort": health,
-            "containerRuntimeEndpoint": f"unix://{SOCKET}",
-            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}, "x509": {"clientCAFile": self._cluster.ca_file}},
-            "authorization": {"mode": "AlwaysAllow"},
-            "cgroupDriver": "cgroupfs",
-            "cgroupsPerQOS": False,
-            "enforceNodeAllocatable": [],
-            "failCgroupV1": False,
-            "failSwapOn": False,
-            "oomScoreAdj": 0,
-            "localStorageCapacityIsolation": False,
-            "makeIPTablesUtilChains": False,
-            "evictionHard": {"memory.available": "1%", "nodefs.available": "0%", "imagefs.available": "0%"},
-            "resolvConf": "",
-            "nodeStatusUpdateFrequency": "2s",
-            "syncFrequency": "5s",
-            "imageGCHighThresholdPercent": 100,
-            "logging": {"verbosity": 1},
-        }
+        host.write(_KUBELET_CONFIG, json.dumps(kubelet_config(self._cluster.ca_file)))
 
     def _import_image(self) -> None:
         self.containerd.path("/run/pause.tar").write_bytes(pause_image(tool("stand-in")))

@@ -16,7 +16,8 @@ from tests.testbed.tools import ToolError, cache_root, debian_source, locked
 
 SUITE = "bookworm"
 USER = "ops"
-_PACKAGES = ("dbus", "iproute2", "openssh-server", "procps", "python3", "sudo", "systemd", "systemd-sysv")
+# conmon and crun are for CRI-O, which does not start without them.
+_PACKAGES = ("conmon", "crun", "dbus", "iproute2", "openssh-server", "procps", "python3", "sudo", "systemd", "systemd-sysv")
 _OPTIONS = ('--aptopt=APT::Install-Recommends "0"', "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*")
 # A host shares its kernel with the machine: what would change that kernel's settings has no business here.
 _MASKED = ("systemd-binfmt", "systemd-modules-load", "systemd-remount-fs", "systemd-sysctl")

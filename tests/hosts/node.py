@@ -18,17 +18,20 @@ import time
 import typing as t
 
 from tests.faults.sandboxes import pause_image
-from tests.hosts import image
+from tests.hosts import crio, image
+from tests.testbed import crio_host
 from tests.testbed.tools import cache_root, entry, tool
 
-SOCKET = "/run/containerd/containerd.sock"
+#: Of each engine: where it serves CRI, and the file that its configuration begins with.
+SOCKETS = {"containerd": "/run/containerd/containerd.sock", "crio": crio_host.SOCKET}
+CONFIGS = {"containerd": "/etc/containerd/config.toml", "crio": crio_host.CONFIG}
 PAUSE_TAR = "/root/pause.tar"
 _BOOT_SECONDS = 60.0
 #: Release lines without a package of Debian's: the program is its own, the rest comes from this package.
 _PACKAGED = "containerd-2.1"
 _NO_FILES = ("dev", "proc", "run", "sys", "tmp", "var/tmp")
 # What a host writes by itself, or Ansible into its temporary directory: no run may leave anything else.
-_RESTLESS = ("var/lib/containerd", "var/lib/systemd", "var/log")
+_RESTLESS = ("var/lib/containerd", "var/lib/containers", "var/lib/crio", "var/lib/systemd", "var/log")
 
 
 class HostError(Exception):
@@ -51,17 +54,17 @@ class Hosts:
         """A host that was made before."""
         return Host(name, f"{self._scope}.{name}", self.directory)
 
-    def up(self, lines: t.Mapping[str, str]) -> None:
-        """Make hosts: name -> release line of containerd. Those that are left over from an earlier run go first."""
+    def up(self, runtimes: t.Mapping[str, str]) -> None:
+        """Make hosts: name -> container runtime, as the test bed calls it. Those that are left over from an earlier run go first."""
         self.down()
         self.directory.mkdir(parents=True, exist_ok=True)
         key = self.directory / "key"
         if not key.exists():
             _run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)])
-        for name in lines:
+        for name in runtimes:
             self.host(name).create()
-        for name, line in lines.items():
-            self.host(name).prepare(line)
+        for name, runtime in runtimes.items():
+            self.host(name).prepare(runtime)
 
     def down(self) -> None:
         """Remove the hosts and all that runs in them."""
@@ -80,7 +83,7 @@ class Host:
 
     @property
     def root(self) -> pathlib.Path:
-        return pathlib.Path(f"/proc/{self._pid_file.read_text().strip()}/root")
+        return pathlib.Path(f"/proc/{self.pid}/root")
 
     def path(self, inside: str) -> pathlib.Path:
         """The path by which this process reaches a file of the host (links inside must be relative to be followed)."""
@@ -93,10 +96,20 @@ class Host:
             "--cgroupns=private", f"--pidfile={self._pid_file}", "--rootfs", f"{image.root()}:O", "/sbin/init",
         )  # fmt: skip
 
-    def prepare(self, line: str) -> None:
-        """Wait for its boot, install containerd and what a pod sandbox needs, and let the test's key in."""
+    @property
+    def engine(self) -> str:
+        """Which container runtime is installed: containerd or crio."""
+        return "crio" if self.path(crio.PROGRAM).exists() else "containerd"
+
+    @property
+    def pid(self) -> int:
+        """Its PID 1, as this process sees it."""
+        return int(self._pid_file.read_text())
+
+    def prepare(self, runtime: str) -> None:
+        """Wait for its boot, install the container runtime and what a pod sandbox needs, and let the test's key in."""
         self._wait_for_boot()
-        self.install(f"containerd-{line}")
+        self.install(runtime)
         self.install("runc")
         self.path(PAUSE_TAR).write_bytes(pause_image(tool("stand-in")))
         home = self.path(f"/home/{image.USER}")
@@ -130,18 +143,23 @@ class Host:
 
     def install(self, name: str) -> None:
         """Lay the files of a package down: a new file is renamed over the old one, a configuration that is there stays."""
-        tool(name)
-        package = entry(name) / "root"
-        if not package.is_dir():
+        program, package = tool(name), entry(name) / "root"
+        if package.is_dir():
+            self._lay_package(package)
+        elif name.startswith("crio-"):
+            self._lay(program, crio.PROGRAM)
+            crio.lay_beside(self.root)
+        else:
             self.install(_PACKAGED)
-            self._lay(tool(name), "usr/bin/containerd")
-            return
+            self._lay(program, "usr/bin/containerd")
+        self.run(["systemctl", "daemon-reload"])
+
+    def _lay_package(self, package: pathlib.Path) -> None:
         for path in sorted(package.rglob("*")):
             inside = str(path.relative_to(package))
             is_configuration = inside.startswith("etc/") and self.path(inside).exists()
             if path.is_file() and not is_configuration and not inside.startswith("usr/share/"):
                 self._lay(path, inside)
-        self.run(["systemctl", "daemon-reload"])
 
     def _lay(self, source: pathlib.Path, inside: str) -> None:
         target = self.path(inside)
@@ -157,12 +175,22 @@ class Host:
 
     def ask(self, *words: str) -> dict[str, t.Any]:
         """What the daemon says over CRI, by a client that shares no code with the product."""
-        command = [str(tool("cri-ask")), "--socket", str(self.path(SOCKET)), "--wait", "20", *words]
+        command = [str(tool("cri-ask")), "--socket", str(self.path(SOCKETS[self.engine])), "--wait", "20", *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
         try:
             return t.cast("dict[str, t.Any]", json.loads(done.stdout))
         except ValueError:
             raise HostError(f"cri-ask {' '.join(words)}: exit {done.returncode}, {done.stderr or done.stdout!r}") from None
+
+    def handlers(self) -> list[str]:
+        """The handlers that a sandbox can have, sorted, by the daemon's word.
+
+        containerd gives the table that it works by; CRI-O lists them when it refuses one that does not exist, as its other answers
+        may be wrong (docs/crio.md).
+        """
+        if self.engine == "crio":
+            return crio_host.named_in_refusal(self.ask("runp", "nobody", crio_host.NO_SUCH).get("error", ""))
+        return sorted(self.ask("status")["info"]["config"]["containerd"]["runtimes"])
 
     def try_pods(self, handlers: t.Sequence[str]) -> None:
         """Make a pod sandbox of each handler and remove it. Raises HostError with the daemon's words where it makes none."""
@@ -173,21 +201,25 @@ class Host:
             for verb in ("stopp", "rmp"):
                 self.ask(verb, made["sandbox"])
 
-    def start_pod(self) -> None:
-        """Start a pod that stays, and note what runs."""
+    def start_pod(self, handler: str = "") -> None:
+        """Start a pod that stays, of a handler or the default one, and note all that runs. With containerd."""
         done = self.run(["ctr", "--namespace", "k8s.io", "images", "import", "--local", "--snapshotter", "native", PAUSE_TAR])
         if done.returncode:
             raise HostError(f"{self.name}: the pause image cannot be imported: {done.stderr}")
-        made = self.ask("runp", "before")
+        made = self.ask("runp", f"before-{handler or 'default'}", handler)
         if not made.get("sandbox"):
             raise HostError(f"{self.name} makes no sandbox: {made.get('error')}")
         self._noted("pods").write_text(self._tasks(), encoding="utf-8")
 
-    def check_pod(self) -> None:
-        """Raises HostError unless the noted pod is still the same process, and nothing else runs (no sandbox of a probe was left)."""
-        before, now = self._noted("pods").read_text(encoding="utf-8"), self._tasks()
-        if before != now or len(now.splitlines()) != 2 or "RUNNING" not in now:
-            raise HostError(f"{self.name} ran\n{before}and now runs\n{now}")
+    def check_pod(self, more: str = "0") -> None:
+        """Raises HostError unless the noted pods are still the same processes, and nothing else runs (no sandbox of a probe was left).
+
+        more: how many processes of pods may have come since.
+        """
+        before, now = (text.splitlines()[1:] for text in (self._noted("pods").read_text(encoding="utf-8"), self._tasks()))
+        are_running = all(task.split()[-1] == "RUNNING" for task in now)
+        if not before or not are_running or not set(before) <= set(now) or len(now) != len(before) + int(more):
+            raise HostError("\n".join([f"{self.name} ran", *before, "and now runs", *now]))
 
     def _noted(self, what: str) -> pathlib.Path:
         return self._directory / f"{self.name}.{what}"
@@ -207,7 +239,7 @@ class Host:
     def check_state(self, but: str = "") -> None:
         """Raises HostError, with the differences, unless everything is as noted. but: a regular expression of what may differ."""
         before, now = json.loads(self._noted("state").read_text(encoding="utf-8")), self._state()
-        if len(before) < 3000 or "/etc/containerd/config.toml" not in before:
+        if len(before) < 3000 or CONFIGS[self.engine] not in before:
             raise HostError(f"{self.name}: only {len(before)} files were noted, or not the right ones")
         differ = sorted(name for name in {*before, *now} if before.get(name) != now.get(name) and not re.fullmatch(but, name))
         if differ:
@@ -215,9 +247,9 @@ class Host:
 
     def _state(self) -> dict[str, str]:
         """Path -> mode, owner and sha256 (of a link: where it points) of all but the kernel's files and what a host writes by itself;
-        "containerd" -> the process of the daemon and its start."""
-        shown = self.run(["systemctl", "show", "--property", "MainPID,ExecMainStartTimestampMonotonic,NRestarts", "containerd"])
-        found = {"containerd": shown.stdout}
+        the engine's name -> the process of the daemon and its start."""
+        shown = self.run(["systemctl", "show", "--property", "MainPID,ExecMainStartTimestampMonotonic,NRestarts", self.engine])
+        found = {self.engine: shown.stdout}
         for top, directories, files in os.walk(self.root):
             inside = os.path.relpath(top, self.root)
             directories[:] = [name for name in directories if os.path.normpath(f"{inside}/{name}") not in (*_NO_FILES, *_RESTLESS)]

@@ -61,7 +61,7 @@ for line in open("%(log)s", errors="replace"):
         seconds = datetime.datetime.fromisoformat(when.group(1)).replace(tzinfo=datetime.timezone.utc).timestamp()
         print("%%.6f node crio[1]: %%s" %% (seconds, line.rstrip()))
 """
-_NO_SUCH = "runtime-gate-no-such-handler"
+NO_SUCH = "runtime-gate-no-such-handler"
 _RELOADED = ("Configuration reload completed", "Unable to reload configuration")
 
 
@@ -125,9 +125,7 @@ class CrioHost(RuntimeHost):
 
     def usable_handlers(self) -> list[str]:
         """The handlers that a sandbox can really use, sorted: the daemon's words when it is asked for one that does not exist."""
-        error = self.sandbox(_NO_SUCH).get("error", "")
-        found = re.search(r"from runtime list map\[([^\]]*)\]", error)
-        return sorted(re.findall(r"(\S+):0x[0-9a-f]+", found[1])) if found else []
+        return named_in_refusal(self.sandbox(NO_SUCH).get("error", ""))
 
     def journal(self) -> None:
         """Gives the node a journal: a stand-in for journalctl that prints the daemon's own log in the form ``short-unix``."""
@@ -147,3 +145,9 @@ class CrioHost(RuntimeHost):
 
     def _reload_lines(self) -> list[str]:
         return [line for line in self.log().splitlines() if any(words in line for words in _RELOADED)]
+
+
+def named_in_refusal(error: str) -> list[str]:
+    """The handlers, sorted, that CRI-O's refusal of a sandbox of NO_SUCH names."""
+    found = re.search(r"from runtime list map\[([^\]]*)\]", error)
+    return sorted(re.findall(r"(\S+):0x[0-9a-f]+", found[1])) if found else []
