@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import pathlib
+import signal
 import sys
 import time
 import typing as t
@@ -32,6 +33,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--runs", type=int, default=3, help="how often each side is measured")
     parser.add_argument("--output", type=pathlib.Path, help="write the table to this file as well")
     options = parser.parse_args(arguments)
+    # Hosts, daemons and clusters end with what made them, also where somebody ends this.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     unknown = set(options.rows) - set(ROWS)
     if unknown:
         parser.error(f"no such row: {', '.join(sorted(unknown))}")

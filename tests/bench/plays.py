@@ -167,7 +167,7 @@ def _variables() -> dict[str, t.Any]:
 
 
 def _run_on(node: Daemon, name: str, text: str, *arguments: str) -> t.Any:
-    done = node.host.run([_PYTHON, node.write(name, text), *arguments], timeout=600)
+    done = node.host.run([_PYTHON, "-B", node.write(name, text), *arguments], timeout=600)
     if done.returncode:
         raise NotMeasured(f"{name} failed on the node: {done.stderr.strip()[-300:]}")
     return json.loads(done.stdout)

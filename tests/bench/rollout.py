@@ -71,9 +71,12 @@ def _measured(hosts: t.Any, names: list[str], directory: pathlib.Path, runs: int
     peers = sorted(pathlib.Path(os.environ["RUNTIME_GATE_PEERS"]).glob("*.yml")) if os.environ.get("RUNTIME_GATE_PEERS") else []
     for peer in peers:
         # One after the other: what one of them writes the other would change back.
-        other = run.measured([str(peer)], runs)
-        ours = run.measured(site, runs)
-        rows.append(Row("rollout", what, seconds(ours), f"{seconds(other)}, {peer.stem}", ratio_of(ours, other), _GOAL))
+        try:
+            other = run.measured([str(peer)], runs)
+            ours = run.measured(site, runs)
+            rows.append(Row("rollout", what, seconds(ours), f"{seconds(other)}, {peer.stem}", ratio_of(ours, other), _GOAL))
+        except NotMeasured as reason:
+            rows.append(Row("rollout", what, other=f"{peer.stem}: not measured", notes=[f"{peer.stem}: not measured: {reason}"]))
     if not peers:
         ours = run.measured(site, runs)
         why = "other roles: not measured, RUNTIME_GATE_PEERS names no directory with playbooks"
