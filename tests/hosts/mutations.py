@@ -3,7 +3,7 @@
     python -m tests.hosts.mutations
 
 One pair of hosts serves all of them: a writer that skips a handler first, then the product as it is (which must be green), then a
-gate whose verdict is inverted and a collector that does not ask the daemon.
+gate whose verdict is inverted, a collector that does not ask the daemon and one that returns nothing.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Mutation(t.NamedTuple):
 SKIPS = Mutation(
     "a writer that skips a handler",
     "plugins/plugin_utils/handlers_flow.py",
-    "        self._options = options\n",
-    "        self._options = dict(options, handlers={name: one for name, one in options['handlers'].items() if name != 'spare'})\n",
+    "        self._call = call\n",
+    "        self._call = call\n        options = dict(options, handlers={name: one for name, one in options['handlers'].items() if name != 'spare'})\n",
     ("The daemon has what was declared",),
 )
 INVERTED = Mutation(
@@ -52,6 +52,13 @@ DEAF = Mutation(
     "",
     ("Run it again", "Every node passes"),
 )
+EMPTY = Mutation(
+    "a collector that returns an empty answer",
+    "plugins/module_utils/node/collect.py",
+    "    return collector.capture()\n",
+    "    return _Collector(options).capture()\n",
+    ("Run it again", "Every node passes"),
+)
 
 
 def main() -> int:
@@ -66,7 +73,7 @@ def main() -> int:
             caught.append(_is_caught(directory, SKIPS))
             _must(_molecule("converge", directory, None), "converge")
             _must(_molecule("verify", directory, None), "verify")
-            caught += [_is_caught(directory, mutation) for mutation in (INVERTED, DEAF)]
+            caught += [_is_caught(directory, mutation) for mutation in (INVERTED, DEAF, EMPTY)]
         finally:
             _molecule("destroy", directory, None)
     print(f"{sum(caught)} of {len(caught)} mutations were caught")
