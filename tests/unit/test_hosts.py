@@ -18,6 +18,8 @@ TASKS = "TASK  PID  STATUS\nabc   42   RUNNING\n"
 class FakeHost(Host):
     """A host of which only the answers count."""
 
+    engine = "containerd"
+
     def __init__(self, directory: pathlib.Path) -> None:
         self.name = "node-1"
         self._directory = directory
