@@ -119,10 +119,13 @@ def _judged(pair: Pair) -> Outcome:
     """One pair on this worker's node. The answers are kept only where somebody will want to look at them."""
     engine: Engine = _worker["engine"]
     tree = engine.make(pair.seed, pair.number, pair.line)
-    try:
-        result = engine.judge(_worker["host"], tree, pair.line)
-    except Exception:
-        return Outcome(pair, tree, Result(), traceback.format_exc()[-1500:])
+    for last in (False, True):  # a machine that was too busy once gets another chance
+        try:
+            result = engine.judge(_worker["host"], tree, pair.line)
+            break
+        except Exception:
+            if last:
+                return Outcome(pair, tree, Result(), traceback.format_exc()[-1500:])
     if not result.bad:
         result.evidence = {}
     return Outcome(pair, tree, result)

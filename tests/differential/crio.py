@@ -77,6 +77,7 @@ class Tree:
     edit: list[File] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     hangup: bool = False
+    journal: bool = False  # the node has a journal, which tells of reloads
     links: dict[str, str] = field(default_factory=dict)
     ingredients: list[str] = field(default_factory=list)
     upgrade: str | None = None
@@ -143,6 +144,7 @@ class Generator:
         """The tree."""
         names = self.rng.sample(NAMES, self.rng.randint(1, 5))
         wild = self.chance(0.6)
+        self.tree.ingredients.append("wild" if wild else "tidy")
         count = self.rng.randint(1, 3)
         paths = [f"{CONFIG_DIR}/{prefix}-{self.rng.choice(['crio', 'runtimes', 'ours'])}.conf" for prefix in ("10", "50", "99")][:count]
         if self.chance(0.4):
@@ -187,6 +189,7 @@ class Generator:
         elif len(tree.files) > 1 and target.path not in tree.links.values():
             tree.removed.append(target.path)
         tree.hangup = self.chance(0.5)
+        tree.journal = self.chance(0.5)
 
 
 _BAD: dict[str, tuple[tuple[str, str], ...]] = {
@@ -328,6 +331,8 @@ def judge(host: CrioHost, tree: Tree, line: str) -> Result:
     result = Result()
     host.reset(line)
     _furnish(host, tree)
+    if tree.journal:
+        host.journal()
     host.start()
     truth, log = Answer.of(host), host.log()
     for path in tree.removed:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from tests.differential.mend import Mended, mend
 from tests.differential.parts import BINARIES, CONFIG, SHIMS, Handler, Tree
-from tests.differential.quick_host import QuickHost
+from tests.differential.quick_host import QuickHost, SlowStart
 from tests.testbed.host import ContainerdHost, HostError
 from tests.testbed.product import collect, interpret
 from tests.testbed.tools import tool
@@ -132,6 +132,8 @@ def _mend(result: Result, host: ContainerdHost, tree: Tree, arguments: list[str]
         result.mended = mend(host, facts, tree.links, {handler.name for _path, handler in tree.declared()}, not tree.stale, restart)
     except HostError as error:
         result.mismatches.append(f"traceback on the mended node: {error}")
+    except SlowStart:
+        raise
     except Exception:
         result.mismatches.append(f"traceback after the edits: {traceback.format_exc()[-1500:]}")
 

@@ -13,7 +13,6 @@ import pathlib
 import select
 import subprocess
 import sys
-import time
 import typing as t
 
 from tests.testbed.host import PATH, ContainerdHost, HostError
@@ -47,6 +46,10 @@ while True:
     sys.stdout.buffer.write(b"%d\\n" % len(answer) + answer)
     sys.stdout.buffer.flush()
 """
+
+
+class SlowStart(Exception):
+    """The daemon lives and does not answer: the machine is too busy, which says nothing about the daemon's files."""
 
 
 class Collector:
@@ -132,10 +135,16 @@ class QuickHost(ContainerdHost):
             self._kubelet = super().kubelet(endpoint, config, arguments)
         return self._kubelet
 
-    def start(self, args: t.Sequence[str] | None = None, env: t.Mapping[str, str] | None = None, wait: float = 20) -> bool:
-        """As every host; cri() then gives the answer that this has brought."""
+    def start(self, args: t.Sequence[str] | None = None, env: t.Mapping[str, str] | None = None, wait: float = 90) -> bool:
+        """As every host; cri() then gives the answer that this has brought.
+
+        Raises SlowStart when the daemon lives and does not answer within `wait` seconds.
+        """
         self._answer = None
-        return super().start(args, env, wait)
+        started = super().start(args, env, wait)
+        if not started and self.running():
+            raise SlowStart(f"no answer within {wait:.0f} s")
+        return started
 
     def _ask(self, *command: str, wait: float = 0, socket: str = "") -> dict[str, t.Any]:
         """The first question after a start is for everything, so that a second one is not needed."""
@@ -154,8 +163,3 @@ class QuickHost(ContainerdHost):
         """As every host."""
         self._answer = None
         super().stop()
-
-
-def seconds_of_cpu() -> float:
-    """What this process and its children have used: to tell where the time of a run goes."""
-    return time.process_time() + sum(os.times()[2:4])

@@ -110,7 +110,18 @@ def _version(refusal: Refusal, situation: Situation) -> _Explained:
         return 49, refusal.message, fix, [Edit("set", refusal.file, "", "version", highest)]
     document = situation.files.document(refusal.file)
     fix = "State version = 2 in %s and name the plugin %s; or upgrade to containerd 2.x." % (refusal.file, OLD_CRI)
-    return 49, refusal.message, fix, lowered(document, 2) if document else []
+    if document is None:
+        return 49, refusal.message, fix, []
+    edits = lowered(document, 2)
+    if any(_has_cri_table(other) for other in situation.load.order if other.path != document.path):
+        # Under the name that 1.x reads, this file's section would replace the other's as a whole.
+        edits = edits[:1]
+    return 49, refusal.message, fix, edits
+
+
+def _has_cri_table(document: Document) -> bool:
+    plugins = (document.tree or {}).get("plugins")
+    return isinstance(plugins, dict) and OLD_CRI in plugins
 
 
 def _newer_dropin(refusal: Refusal, situation: Situation) -> _Explained:

@@ -96,3 +96,22 @@ def test_a_pattern_is_not_taken_out_for_one_dangling_link() -> None:
     assert "Remove the link /etc/containerd/conf.d/gone.toml" in fault["fix"]
     plain = interpret(capture({CONFIG: text.replace("*", "gone")}, "2.1.9", **more))["faults"][0]
     assert [edit["op"] for edit in plain["fix_edits"]] == ["discard"]
+
+
+def test_a_drop_in_that_is_dead_is_not_brought_to_life_by_its_version() -> None:
+    """1.6 ignores the newer drop-in, 1.7 will stop at it; under the old plugin name it would replace the root's whole section."""
+    tables = table("io.containerd.grpc.v1.cri", "runc") + table("io.containerd.grpc.v1.cri", "kata")
+    root = 'version = 2\nimports = ["/etc/containerd/conf.d/x.toml"]\n' + tables
+    drop = "version = 3\n" + table("io.containerd.cri.v1.runtime", "runc")
+    tree = Tree([Written(CONFIG, None, "", text=root), Written("/etc/containerd/conf.d/x.toml", None, "", text=drop)])
+    facts = rehearsal.facts(tree, "1.6")
+    fault = next(fault for fault in facts["faults"] if fault["id"] == 52)
+    made = apply_edits({file.path: file.render() for file in tree.files}, fault["fix_edits"])
+    after = rehearsal.facts(Tree([Written(path, None, "", text=text) for path, text in made.items()]), "1.6")
+    assert sorted(after["handlers"]) == sorted(facts["handlers"]) == ["kata", "runc"]
+    assert 52 not in {fault["id"] for fault in after["faults"]}
+
+
+def table(plugin: str, name: str) -> str:
+    """A runc-type handler's table."""
+    return f'[plugins."{plugin}".containerd.runtimes.{name}]\nruntime_type = "io.containerd.runc.v2"\n'
