@@ -13,6 +13,7 @@ import concurrent.futures
 import json
 import multiprocessing
 import multiprocessing.util
+import os
 import pathlib
 import shutil
 import sys
@@ -84,7 +85,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--lines", nargs="+", metavar="LINE", help="default: every line of the engine")
     parser.add_argument("--only", type=Pair.parse, nargs="+", metavar="SEED/LINE/NUMBER", help="run only these pairs")
     parser.add_argument("--keep", type=pathlib.Path, help="directory for the tree and the answers of each bad pair")
-    parser.add_argument("--nodes", type=int, default=2, help="nodes at once")
+    parser.add_argument("--nodes", type=int, default=(os.cpu_count() or 1) + 1, help="nodes at once; one more than processors, since daemons let wait")
     parser.add_argument("--shrink", type=int, default=3, help=f"so many failures are made small and written to {_CASES}")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args(argv)
