@@ -31,7 +31,7 @@ PLAYBOOK_TESTS := $(addprefix tests/integration/test_,cores.py gate*.py make_gat
 SIZE ?= 1
 CLUSTER_SLICE := --slice --lines 1.7,2.1 --combinations 136
 
-.PHONY: bench docs release-check help gate test unit cases catalogue differential differential-crio fuzz real-daemons playbooks matrix matrix-crio faults faults-crio cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
+.PHONY: bench docs release-check release-slice help gate test unit cases catalogue differential differential-crio fuzz real-daemons playbooks matrix matrix-crio faults faults-crio cluster-test cluster-slice prediction walkthrough page sanity lint clean venv molecule molecule-slice molecule-mutations
 
 help:
 	@echo 'make gate          audit of the embedded example cluster'
@@ -154,6 +154,11 @@ docs: $(READY)
 release-check: $(READY)
 	$(BIN)/python -m pytest tests/release
 	$(BIN)/python -m tests.release
+
+# The same where make lint, which holds all of the checkout to the same profile, is run besides.
+release-slice: $(READY)
+	$(BIN)/python -m pytest tests/release
+	$(BIN)/python -m tests.release --but ansible-lint
 
 lint: $(READY)
 	$(BIN)/ansible-lint

@@ -54,7 +54,7 @@ def reports(tmp_path_factory) -> dict[str, Report]:
     """Reports that ansible-playbook wrote, by what they are of."""
     folder = tmp_path_factory.mktemp("reports")
     more = write_yaml(folder / "more.json", {"apiVersion": "v1", "kind": "List", "items": MORE})
-    inventory = ["-i", EXAMPLE / "inventory.yml"]
+    inventory = ["-i", EXAMPLE / "inventory.yml", "--limit", "docker-1,eks-1,kubespray-1"]
     pods = {"runtime_gate_manifests": [str(MANIFESTS), str(more)], "runtime_gate_failing_pods": True}
     wrong = {"runtime_gate_policy": {"unknwon": "warn"}}
     runs: dict[str, list[t.Any]] = {
