@@ -77,7 +77,6 @@ class Tree:
     edit: list[File] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     hangup: bool = False
-    journal: bool = False  # the node has a journal, which tells of reloads
     links: dict[str, str] = field(default_factory=dict)
     ingredients: list[str] = field(default_factory=list)
     upgrade: str | None = None
@@ -189,7 +188,6 @@ class Generator:
         elif len(tree.files) > 1 and target.path not in tree.links.values():
             tree.removed.append(target.path)
         tree.hangup = self.chance(0.5)
-        tree.journal = self.chance(0.5)
 
 
 _BAD: dict[str, tuple[tuple[str, str], ...]] = {
@@ -331,8 +329,6 @@ def judge(host: CrioHost, tree: Tree, line: str) -> Result:
     result = Result()
     host.reset(line)
     _furnish(host, tree)
-    if tree.journal:
-        host.journal()
     host.start()
     truth, log = Answer.of(host), host.log()
     for path in tree.removed:
