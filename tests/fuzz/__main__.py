@@ -15,6 +15,7 @@ import pathlib
 import resource
 import signal
 import sys
+import tempfile
 import time
 import traceback
 import typing as t
@@ -103,7 +104,15 @@ class Session:
         self._context = multiprocessing.get_context("fork")
 
     def run(self) -> None:
-        """Every parser in turn, each with its share of the time."""
+        """Every parser in turn, each with its share of the time. What the processes leave behind goes when the run is over."""
+        with tempfile.TemporaryDirectory(prefix="runtime-gate-fuzz-") as folder:
+            before, tempfile.tempdir = tempfile.tempdir, folder
+            try:
+                self._run()
+            finally:
+                tempfile.tempdir = before
+
+    def _run(self) -> None:
         names = self.options.only or list(targets.TARGETS)
         share = self.options.time / len(names)
         for name in names:

@@ -6,6 +6,7 @@ What this proves: nothing by itself. An error that is not named here is a findin
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import pathlib
@@ -218,7 +219,9 @@ def _version(data: bytes) -> None:
 @functools.cache
 def _socket() -> tuple[str, list[bytes]]:
     """A unix socket that answers each connection with the bytes in the list, whatever is asked."""
-    path = tempfile.mkdtemp(prefix="runtime-gate-fuzz-") + "/s"
+    folder = tempfile.mkdtemp(prefix="runtime-gate-fuzz-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder + "/s"
     answer: list[bytes] = [b""]
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
