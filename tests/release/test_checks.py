@@ -95,10 +95,10 @@ def test_the_copy_has_what_git_knows(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("fragment", "why"),
-    [("---\nminor_changes: a text, not a list\n", "minor_changes"), ("---\nno_such_section:\n  - x\n", "no_such_section"), (None, "0 fragments")],
+    [("---\nminor_changes: a text, not a list\n", "minor_changes"), ("---\nno_such_section:\n  - x\n", "no_such_section")],
 )
-def test_fragments_that_make_no_changelog(tmp_path, monkeypatch, fragment: str | None, why: str) -> None:
-    """The changelog of a copy whose only fragment is this one, or that has none."""
+def test_fragments_that_make_no_changelog(tmp_path, monkeypatch, fragment: str, why: str) -> None:
+    """The changelog of a copy whose only fragment is this one."""
     from tests.release import changelog
 
     for name in ("changelogs", "plugins", "roles", "playbooks", "meta"):
@@ -106,12 +106,21 @@ def test_fragments_that_make_no_changelog(tmp_path, monkeypatch, fragment: str |
     (tmp_path / "galaxy.yml").write_text((checks.ROOT / "galaxy.yml").read_text())
     (tmp_path / "changelogs/config.yaml").write_text((checks.ROOT / "changelogs/config.yaml").read_text())
     (tmp_path / "changelogs/fragments").mkdir()
-    if fragment is not None:
-        (tmp_path / "changelogs/fragments/one.yml").write_text(fragment)
+    (tmp_path / "changelogs/fragments/one.yml").write_text(fragment)
     monkeypatch.setattr(changelog, "ROOT", tmp_path)
     (tmp_path / ".venv").symlink_to(checks.ROOT / ".venv")
     with pytest.raises((RuntimeError, Failed), match=why):
         changelog.released(tmp_path / "out")
+
+
+def test_a_changelog_that_took_nothing_in(tmp_path, monkeypatch) -> None:
+    (tmp_path / "changelogs/fragments").mkdir(parents=True)
+    (tmp_path / "changelogs/changelog.yaml").write_text("releases: {}\n")
+    monkeypatch.setattr(checks, "run", lambda *_words, **_options: "")
+    release = Release()
+    release.__dict__["tree"] = tmp_path
+    with pytest.raises(Failed, match="has 0 fragments"):
+        CHECKS["changelog"](release)
 
 
 def test_the_run_tells_each_failure_and_ends_with_1(monkeypatch, capsys) -> None:
