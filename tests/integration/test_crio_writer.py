@@ -185,7 +185,8 @@ def test_after_a_hangup(node: CrioProduct) -> None:
     assert "mine" in node.host.cri_handlers() and "mine" not in names(node)
     result = node.change({"handlers": DECLARED})
     assert not result.get("failed") and result["restarted"] and {"kata", "mine"} <= set(names(node)), result
-    assert not node.change({"handlers": DECLARED})["changed"]
+    again = node.change({"handlers": DECLARED})
+    assert not again["changed"], again
 
 
 def test_a_lie_alone_is_mended_by_a_restart(node: CrioProduct) -> None:
