@@ -8,6 +8,8 @@ its faults offer make the daemon load the handlers (mend.py).
 
 from __future__ import annotations
 
+import os
+import time
 import traceback
 import typing as t
 from dataclasses import dataclass, field
@@ -20,6 +22,8 @@ from tests.testbed.product import collect, interpret
 from tests.testbed.tools import tool
 
 NEXT_LINE = {"1.4": "1.6", "1.6": "1.7", "1.7": "2.0", "2.0": "2.1", "2.1": "2.2", "2.2": "2.3", "2.3.4": "2.3", "2.3": "2.4", "2.4": "2.4"}
+#: Seconds.
+_APART = 2
 
 
 @dataclass
@@ -141,8 +145,11 @@ def _mend(result: Result, host: ContainerdHost, tree: Tree, arguments: list[str]
 def _edit(host: ContainerdHost, tree: Tree) -> None:
     for path in tree.removed:
         host.path(path).unlink()
+    # The start of a process is known to the second: what a test edits in the same one would pass for older.
+    after = time.time() + _APART
     for file in tree.edit:
         host.write(file.path, file.render())
+        os.utime(host.path(file.path), (after, after))
     if tree.upgrade:
         host.replace_binary(tree.upgrade)
 
