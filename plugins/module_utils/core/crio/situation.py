@@ -141,9 +141,10 @@ class CrioSituation:
             load.drops.remove(drop)
             load.handlers[drop.handler] = load.raw[drop.handler]
         times = self.node.get("binary_times")
-        if times is None:
-            return
         started = str(self.node.get("daemon_started") or "")
+        # Times have whole seconds: a file of the very second of the start may have come after it.
+        if times is None or any(str(time or "") >= started for path, time in self.files.times.items() if self.is_read(path)):
+            return
         for name in sorted(set(load.handlers) - set(self.loaded.handlers)):
             handler = load.handlers[name]
             programs = [str(handler.get(key) or "") for key in ("runtime_path", "monitor_path", "runtime_config_path")]
